@@ -19,7 +19,7 @@ static double seconds(void)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* others may be busy */
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* other processes may be busy */
     return t.tv_sec + t.tv_nsec / 1e9;
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 
-/* One QP per device: so S0 is in order per device too. */
+/* One QP per device, so that S0 is in order per device, too. */
 static struct sg_persist_source adapter(unsigned device)
 {
     return (struct sg_persist_source){
@@ -58,7 +58,7 @@ static unsigned newest(const struct oracle *o, unsigned line)
     return o->states[line]->len - 1;
 }
 
-/* A store becomes part of the line: one state per atom, ascending. */
+/* A store adds one state per atom to the line, in ascending order. */
 static void add_states(struct oracle *o, uint64_t off, const uint8_t *buf, size_t len)
 {
     while (len) {
@@ -80,7 +80,7 @@ static void make_certain(struct oracle *o, unsigned line, unsigned state)
     o->certain[line] = SG_MAX(o->certain[line], state);
 }
 
-/* Data that are certainly in S3 survive unless the domain is NONE. */
+/* The state is certainly in S3, and so survives unless the domain is NONE. */
 static void reached_s3(struct oracle *o, unsigned line, unsigned state)
 {
     o->queued[line] = SG_MAX(o->queued[line], state);
@@ -195,7 +195,7 @@ void oracle_other(struct oracle *o, uint64_t off, const uint8_t *buf, size_t len
     }
 }
 
-/* Visible data have left the processors: to memory if non-temporal, else to the cache. */
+/* Data that a device reads have left the CPU: to memory if non-temporal, else to the cache. */
 void oracle_read(struct oracle *o, unsigned device, uint64_t off, size_t len)
 {
     sg_persist_dma_read(o->r->p, device, RIG_BASE + off, len);

@@ -49,19 +49,19 @@ void rig_sfence(struct dom_rig *r, unsigned vcpu);
 uint64_t rig_visible(const struct dom_rig *r, uint64_t off);
 uint64_t rig_media(const struct dom_rig *r, uint64_t off);
 
-/* Cut, make the memories equal, restart.  rig_cut_report: the report is the caller's. */
+/* Cuts, makes the memories equal, restarts.  The caller frees the report of rig_cut_report(). */
 void rig_cut(struct dom_rig *r, enum sg_persist_outcome outcome, uint64_t seed);
 struct sg_persist_report *rig_cut_report(struct dom_rig *r, enum sg_persist_outcome outcome,
                                          uint64_t seed);
 
 /*
- * Runs scene() many times from zeroed memories, cuts each time with another seed, and collects
- * which of the values 0..63 the media then has at an offset (as 64-bit number): a set of bits.
+ * Runs scene() many times from zeroed memories, cuts each time with another seed, and returns which
+ * values (0 to 63) the media then have at an offset, read as a 64-bit number: a set of bits.
  * Values above 63 fail the case.
  */
 typedef void rig_scene(struct dom_rig *r);
 uint64_t rig_outcomes(const struct dom_rig *proto, rig_scene *scene, uint64_t off, unsigned seeds);
-/* The same with a number that of() computes from the media. */
+/* The same for a number that of() computes from the media. */
 uint64_t rig_outcomes_of(const struct dom_rig *proto, rig_scene *scene,
                          unsigned (*of)(const struct dom_rig *r), unsigned seeds);
 #define SET1(a) (1ull << (a))

@@ -294,7 +294,7 @@ static void prefix_of_stores(void)
     }
 }
 
-/* Buffers are finite: data pushed out of them are in the next stage. */
+/* Buffers are finite: data evicted from them are in the next stage. */
 static void overflow(void)
 {
     struct dom_rig r;
@@ -320,7 +320,7 @@ static void overflow(void)
     rig_down(&r);
 }
 
-/* A write-combining buffer that is pushed out writes its line, with all earlier stores to it. */
+/* A write-combining buffer that is evicted writes its line, with all earlier stores to it. */
 static void overflow_in_order(void)
 {
     struct dom_rig r;
@@ -340,7 +340,7 @@ static void overflow_in_order(void)
     rig_down(&r);
 }
 
-/* Stores to one line share a write-combining buffer, so 63 other lines push nothing out. */
+/* Stores to one line share a write-combining buffer, so 63 other lines evict none. */
 static void combined(void)
 {
     struct dom_rig r;
@@ -384,7 +384,7 @@ static void many_flushes(void)
     rig_down(&r);
 }
 
-/* A pending flush that is displaced by newer ones is executed, not forgotten. */
+/* A pending flush that is displaced by newer ones is executed, not dropped. */
 static void oldest_flush(void)
 {
     enum { NOTES = 65536 };

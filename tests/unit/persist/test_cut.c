@@ -19,7 +19,7 @@ static void cut_worst(struct dom_rig *r, uint64_t off, uint64_t len, uint64_t se
     sg_persist_restart(r->p);
 }
 
-/* Inside the range as little as possible survives, outside as much as possible. */
+/* As little as possible survives inside the range, as much as possible outside. */
 static void worst_for(void)
 {
     struct dom_rig r;
@@ -123,7 +123,7 @@ static void nth_event(void)
     T_EQ_U64(r.cuts_due, 1);
     T_TRUE(sg_persist_frozen(r.p));
     events = sg_persist_events(r.p);
-    /* The machine has stopped: no event counts any more, and nothing is guaranteed. */
+    /* The machine has stopped: later events have no effect and guarantee nothing. */
     rig_write_u64(&r, 1, 192, 2);
     T_EQ_U64(rig_visible(&r, 192), 0);
     T_EQ_INT(rig_flush(&r, 1, 0, 256, P), SG_PM_LATER);
@@ -136,7 +136,7 @@ static void nth_event(void)
     T_EQ_U64(rig_media(&r, 0), 2);
     T_EQ_U64(rig_media(&r, 128), 2);
     T_EQ_U64(rig_media(&r, 192), 0);
-    /* Used up. */
+    /* A cut is armed once. */
     T_FALSE(sg_persist_frozen(r.p));
     rig_write_u64(&r, 1, 192, 2);
     rig_write_u64(&r, 1, 192, 3);
@@ -181,7 +181,7 @@ static void at_the_flush(void)
     struct dom_rig r;
     struct sg_persist_arm arm = { .kind = SG_PERSIST_ARM_EVENT, .count = 1 };
 
-    /* Armed at the Flush itself: executed, but the power fails before the answer. */
+    /* Armed at the Flush itself, which is executed, but not answered. */
     rig_simple(&r, SG_PERSIST_ADR);
     rig_write_u64(&r, 1, 0, 1);
     sg_persist_arm(r.p, &arm);
@@ -234,7 +234,7 @@ static void untracked_flush(void)
     r.visible[5000] = 2;
     T_EQ_INT(rig_flush(&r, 1, 0, 4096, P), SG_PM_DONE);
     T_EQ_U64(r.media[100], 1);
-    T_EQ_INT(rig_flush(&r, 1, 0, 8192, P), SG_PM_DONE); /* longer than what is searched */
+    T_EQ_INT(rig_flush(&r, 1, 0, 8192, P), SG_PM_DONE); /* longer than the searched range */
     T_EQ_U64(r.media[5000], 0);
     rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
     T_EQ_U64(r.media[5000], 0);
@@ -298,7 +298,7 @@ static void bounded_search(void)
     g_free(extent.media);
 }
 
-/* Data that are kept anyway are not copied, and the next cut does not lose them either. */
+/* Kept data that stay visible are not copied, and the next cut does not lose them either. */
 static void what_stays(void)
 {
     static const struct sg_persist_ops ops = { .may_stay = true };
@@ -328,7 +328,7 @@ static void what_stays(void)
         sg_persist_restart(p);
         T_EQ_U64(extent.visible[100], round);
         T_EQ_U64(extent.media[100], round - 1);
-        /* In a page with data of an adapter, visible memory and media are both determined. */
+        /* In a page with an adapter's data, the cut writes both visible memory and media. */
         T_EQ_U64(extent.visible[8192], round);
         T_EQ_U64(extent.media[8192], round);
         T_EQ_U64(extent.visible[8192 + 64], 0);
@@ -375,7 +375,7 @@ static void configuration(void)
     rig_down(&r);
 }
 
-/* Data that waited under the old configuration are not forgotten under the new one. */
+/* Data that waited under the old configuration are not lost under the new one. */
 static void changes(void)
 {
     struct dom_rig r;

@@ -183,7 +183,7 @@ static void replayed(void)
 
         T_CONTEXT("seed %" PRIu64, seed);
         setup(&b, seed);
-        sg_persist_config_init(&b.config); /* the log brings its own */
+        sg_persist_config_init(&b.config); /* the log contains its own */
         rig_up(&b, 8192);
         T_NULL(sg_persist_log_replay(b.p, log->data, log->len));
         T_EQ_MEM(b.visible, a.visible, a.size);
@@ -233,7 +233,7 @@ static void incomplete(void)
     sg_persist_log_export(a.p, log);
     T_EQ_U64(sg_get_le32(log->data + 96 + 60), 0); /* docs/persistence.md: for later versions */
     rig_simple(&b, SG_PERSIST_ADR);
-    T_NOT_NULL(sg_persist_log_replay(b.p, log->data, log->len)); /* the ring went round */
+    T_NOT_NULL(sg_persist_log_replay(b.p, log->data, log->len)); /* the ring has wrapped */
     log->data[0] ^= 1;
     T_EQ_STR(sg_persist_log_replay(b.p, log->data, log->len), "not a log");
     g_byte_array_free(log, TRUE);
@@ -408,7 +408,7 @@ static void many_rows(void)
     sg_persist_report_text(report, out);
     T_NOT_NULL(strstr(out->str, "\nWhat was dirty:\n"));
     T_NOT_NULL(strstr(out->str, "more rows"));
-    /* The last dozen of the events, and no more: a person reads this. */
+    /* Only the last dozen of the events, because people read this. */
     events = strstr(out->str, "\nLast events:\n");
     T_NOT_NULL(events);
     for (events += strlen("\nLast events:\n"); (events = strchr(events, '\n')); events++) {
@@ -420,7 +420,7 @@ static void many_rows(void)
     rig_down(&r);
 }
 
-/* What a full report leaves out is counted in rows, and lines that met one fate are one row. */
+/* A full report counts the rows that it omits, and lines with one fate share a row. */
 static void omitted_run(void)
 {
     enum { SIZE = 1 << 20, LINES = SIZE / 128 };
@@ -459,7 +459,7 @@ static void nothing_dirty(void)
     rig_down(&r);
 }
 
-/* As many NVDIMMs as there may be: each is named, and nothing beyond. */
+/* The largest number of NVDIMMs: each is named, and nothing else. */
 static void all_extents(void)
 {
     struct dom_rig r;

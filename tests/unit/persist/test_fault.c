@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Injected media faults: nothing is reported as persistent that is not. */
+/* Injected media faults: data that are not persistent are never reported as such. */
 #include "base/bytes.h"
 #include "persist/domain_impl.h"
 #include "rig.h"
@@ -49,7 +49,7 @@ static void worn_out(void)
     T_EQ_U64(f.lines_left, 2);
     rig_write(&r, 1, 64 * 8, buf, 64 * 8);
     T_EQ_INT(rig_flush(&r, 1, 64 * 8, 64 * 8, P), SG_PM_FAILED);
-    T_EQ_INT(rig_flush(&r, 1, 64 * 8, 64 * 8, P), SG_PM_FAILED); /* again: still not */
+    T_EQ_INT(rig_flush(&r, 1, 64 * 8, 64 * 8, P), SG_PM_FAILED); /* fails again */
     rig_cut(&r, SG_PERSIST_KEEP_ALL, 0);
     for (unsigned i = 0; i < 16; i++) {
         T_EQ_U64(r.media[i * 64], i < 3 || i == 8 || i == 9);
@@ -99,7 +99,7 @@ static void uncorrectable(void)
     T_EQ_INT(rig_flush(&r, 1, 64, 8, P), SG_PM_FAILED);
     T_EQ_INT(rig_flush(&r, 1, 0, 64, P), SG_PM_DONE);
     rig_cut(&r, SG_PERSIST_KEEP_ALL, 0);
-    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + 64, buf, 8), SG_PM_FAILED); /* still */
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + 64, buf, 8), SG_PM_FAILED); /* still bad */
     sg_persist_clear_bad(r.p, RIG_BASE, 4096);
     T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + 64, buf, 8), SG_PM_DONE);
     rig_down(&r);
@@ -112,7 +112,7 @@ static void poison(void)
 
     rig_simple(&r, SG_PERSIST_ADR);
     sg_persist_poison(r.p, RIG_BASE, 64);
-    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, 64), SG_PM_DONE); /* not asked for */
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, 64), SG_PM_DONE); /* not enabled */
     r.config.poison_on_mismatch = true;
     rig_configure(&r);
     sg_persist_poison(r.p, RIG_BASE, 128);
@@ -127,8 +127,7 @@ static void poison(void)
     rig_down(&r);
 }
 
-/* A processor's load of a bad line fails, unless the cache has something newer. */
-/* A query for one kind finds that kind: a poisoned line heals, an uncorrectable one not. */
+/* A query for one kind finds only lines of that kind. */
 static void kinds(void)
 {
     const enum sg_persist_bad_kind lost = SG_PERSIST_UNCORRECTABLE, poison = SG_PERSIST_POISONED;
@@ -146,6 +145,7 @@ static void kinds(void)
     rig_down(&r);
 }
 
+/* A processor's load of a bad line fails, unless the cache has newer data. */
 static void loads(void)
 {
     struct dom_rig r;
@@ -174,7 +174,7 @@ static void loads(void)
     rig_down(&r);
 }
 
-/* Bad ranges as a set of lines, against a plain array. */
+/* The list of bad ranges, compared with an array of lines. */
 static void range_lists(void)
 {
     enum { LINES = 256 };
@@ -249,7 +249,7 @@ static void fill(struct dom_rig *r, unsigned count, enum sg_persist_bad_kind kin
     }
 }
 
-/* A full list can always be emptied. */
+/* A full list can be emptied. */
 static void full_list(void)
 {
     struct sg_persist_bad bad;
@@ -258,7 +258,7 @@ static void full_list(void)
     rig_init(&r);
     rig_up(&r, 1 << 20);
     fill(&r, SG_PERSIST_BAD_RANGES - 1, SG_PERSIST_UNCORRECTABLE);
-    /* Within one that is there: nothing new. */
+    /* A range inside an existing one needs no entry. */
     T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + 64, 64, SG_PERSIST_UNCORRECTABLE));
     T_EQ_U64(range_count(&r), SG_PERSIST_BAD_RANGES - 1);
     T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + (1 << 20) - 64, 64, SG_PERSIST_UNCORRECTABLE));
@@ -274,7 +274,7 @@ static void full_list(void)
     rig_down(&r);
 }
 
-/* A full list has no room for the halves of a range: its middle stays bad till there is. */
+/* A full list has no room to split a range, so its middle stays bad until there is room. */
 static void full_list_heals(void)
 {
     uint8_t ones[256];
@@ -289,7 +289,7 @@ static void full_list_heals(void)
     T_EQ_U64(range_count(&r), SG_PERSIST_BAD_RANGES);
     sg_persist_clear_bad(r.p, RIG_BASE + 64, 64);
     T_EQ_U64(range_count(&r), SG_PERSIST_BAD_RANGES);
-    /* Ends and whole ranges heal. */
+    /* The ends of a range, and whole ranges, do heal. */
     rig_write(&r, 1, 256, ones, 64);
     T_EQ_INT(rig_flush(&r, 1, 256, 64, P), SG_PM_DONE);
     rig_write(&r, 1, 512 + 128, ones, 64);
@@ -313,7 +313,7 @@ static void fading_cache(void)
     uint8_t buf[8];
     struct sg_persist_faults f = { .read_only = true };
 
-    /* The cache survives, but its content has nowhere to go: not shown as safe. */
+    /* The cache survives, but the medium refuses its content: it does not count as safe. */
     rig_simple(&r, SG_PERSIST_EADR);
     sg_persist_set_faults(r.p, 0, &f);
     rig_write_u64(&r, 1, 0, 1);
@@ -324,7 +324,7 @@ static void fading_cache(void)
     rig_down(&r);
 }
 
-/* A cut that lets the cache write a poisoned line has written it anew. */
+/* If a cut lets the cache write a poisoned line, the line heals. */
 static void cut_heals(void)
 {
     unsigned healed = 0;

@@ -22,7 +22,7 @@ static void write_record(struct dom_rig *r)
     rig_write_u64(r, QP, X, 1);
 }
 
-/* Acknowledged when it is posted. */
+/* The record counts as acknowledged when it is posted. */
 static void write_only(struct dom_rig *r)
 {
     write_record(r);
@@ -128,7 +128,7 @@ static void defaults(struct dom_rig *r, unsigned domain, bool ddio)
     sg_persist_config_init(&r->config);
     r->config.domain = domain;
     r->config.ddio = ddio;
-    r->config.cpu_tracking = true; /* as where stores can be followed */
+    r->config.cpu_tracking = true; /* as if CPU stores can be followed */
 }
 
 static void matrix(void)
@@ -148,7 +148,7 @@ static void matrix(void)
     }
 }
 
-/* Where CPUs cannot be followed the right method seems to lose: the report has to say so. */
+/* Where CPUs cannot be followed, a safe method seems to lose data: the report must say so. */
 static void not_followed(void)
 {
     struct dom_rig proto, r;

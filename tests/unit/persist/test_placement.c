@@ -68,7 +68,7 @@ static void settle(void)
     rig_down(&r);
 }
 
-/* Numbers of queue pairs are each adapter's own: what one settles or loses is not the other's. */
+/* Each adapter numbers its queue pairs itself: to settle or forget one leaves the other's. */
 static void same_number(void)
 {
     struct sg_persist_source second = { .agent = SG_PERSIST_ADAPTER, .unit = 1, .qpn = 1 };
@@ -285,7 +285,7 @@ static void random_root_complex(void)
     if (!rig_visible(&r, 0)) {
         T_TRUE(sg_persist_next_due(r.p) != SG_NEVER);
     }
-    sg_persist_tick(r.p, 1000000); /* nothing stays for ever */
+    sg_persist_tick(r.p, 1000000); /* all data move on in the end */
     T_EQ_U64(rig_visible(&r, 0), 7);
     rig_down(&r);
 }
@@ -318,7 +318,7 @@ static void atomic(void)
     rig_write_u64(&r, 1, 64, 7);
     T_EQ_U64(rig_visible(&r, 64), 0); /* in S1 */
     T_TRUE(sg_persist_atomic(r.p, &who, RIG_BASE + 64, &value, 9));
-    T_EQ_U64(value, 7); /* what was posted before is seen, and it is replaced at once */
+    T_EQ_U64(value, 7); /* it sees the earlier write, and replaces it at once */
     T_EQ_U64(rig_visible(&r, 64), 9);
     T_EQ_U64(rig_media(&r, 64), 0); /* E15: never persistent by itself */
     value = 8;
@@ -377,7 +377,7 @@ static void neighbours(void)
     T_EQ_INT(sg_persist_find(r.p, RIG_BASE + 65532, 8, &off), SG_PERSIST_NO_EXTENT);
     sg_persist_remove(r.p, 1);
     T_EQ_U64(sg_persist_query(r.p, RIG_BASE + 65536, 1), 0);
-    /* The other one is not gone with it. */
+    /* The other extent is still there. */
     T_EQ_U64(sg_persist_query(r.p, RIG_BASE, 65536), SG_PM_PERSISTENT | SG_PM_SOME);
     rig_write_u64(&r, 1, 0, 7);
     rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
@@ -387,7 +387,7 @@ static void neighbours(void)
     rig_down(&r);
 }
 
-/* A region's memory mode goes before the machine's setting, by whichever way the write comes. */
+/* A region's memory mode overrides the machine's setting, for each way of writing. */
 static void mode(void)
 {
     static const struct {
@@ -422,7 +422,7 @@ static void mode(void)
     }
 }
 
-/* Once order counts again, a piece that is due waits for those before it that are not. */
+/* After a change to IN_ORDER, a piece that is due waits for earlier pieces that are not. */
 static void order_again(void)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {

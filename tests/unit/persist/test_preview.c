@@ -7,7 +7,7 @@
 
 enum { X = 4096 + 128, Y = X + 64, SEEDS = 400, SIZE = 3 * 4096 + 64 };
 
-/* Other pages are busy too. */
+/* Leaves data in other pages, too. */
 static void scene(struct dom_rig *r)
 {
     rig_write_u64(r, 3, 0, 77);
@@ -110,7 +110,7 @@ static void ranges(void)
     rig_down(&r);
 }
 
-/* All write-combining buffers and all of the store buffer: the excerpt has room for them. */
+/* The excerpt has room for all write-combining buffers and the whole store buffer. */
 static void full_buffers(void)
 {
     struct sg_persist_policy policy = { .outcome = SG_PERSIST_KEEP_ALL };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Only the promise, while everything else goes wrong: several adapters and connections whose
- * writes share lines, placed late and out of order, failing media, changing configurations,
- * cuts armed at any event.  What a Flush that succeeded covers, survives; a Flush that did not
- * succeed promises nothing, but never breaks an older promise.
+ * Only the promise of a Flush, under all kinds of trouble: several adapters and connections whose
+ * writes share lines, placed late and out of order, failing media, changing configurations, cuts
+ * armed at any event.  Data that a successful Flush covers survive.  A Flush that fails promises
+ * nothing, but never breaks an older promise.
  */
 #include "base/bytes.h"
 #include "rig.h"
@@ -13,11 +13,11 @@ enum { DEVICES = 2, QPS = 3, OWNERS = DEVICES * QPS, ATOMS = 1024, SIZE = ATOMS 
 struct promise_world {
     struct dom_rig r;
     uint64_t rng, now, value;
-    uint64_t promised[ATOMS]; /* value that an answered Flush found there */
+    uint64_t promised[ATOMS]; /* value at the time of an answered Flush */
     uint64_t since[ATOMS];    /* values above this were written after that Flush began */
     struct sg_pm_op op[OWNERS];
     uint64_t flush_off[OWNERS];
-    uint64_t began[OWNERS]; /* the last value written by then */
+    uint64_t began[OWNERS]; /* the last value written before the Flush */
     uint64_t answered, refused, cuts, kept_back;
 };
 
@@ -125,7 +125,7 @@ static void trouble(struct promise_world *w)
     case 4:
         sg_persist_arm(w->r.p, &arm);
         break;
-    default: /* mostly it works */
+    default: /* mostly no fault */
         sg_persist_set_faults(w->r.p, 0, &(struct sg_persist_faults){ 0 });
     }
 }

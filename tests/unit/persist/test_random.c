@@ -27,7 +27,7 @@ static void fresh(uint8_t *buf, size_t len)
     }
 }
 
-/* Mostly within a few lines, so that they are written again. */
+/* Mostly within a few lines, so that lines are written repeatedly. */
 static uint64_t place(size_t len)
 {
     return below(4) ? below(6 * SG_PERSIST_LINE) : below(SIZE - len + 1);

@@ -100,7 +100,7 @@ static void latency(void)
         T_EQ_U64(rig_media(&r, 0), i + 1);
     }
     T_TRUE(most > least + 250); /* a distribution, not a constant */
-    /* G alone has nothing to wait for. */
+    /* A Flush with G alone waits for nothing. */
     T_EQ_INT(rig_flush(&r, 1, 0, 8, G), SG_PM_DONE);
     rig_down(&r);
 }
@@ -264,7 +264,7 @@ static void merged_states(void)
     proto.limits.line_stores = 8;
     stores_wanted = 40;
     set = rig_outcomes_of(&proto, long_history, last_value, 1000);
-    /* Nothing, and some of the youngest states; those merged are gone, no new ones came. */
+    /* No state, or one of the newest: merged states are gone, and no other states appear. */
     T_EQ_U64(set & ~(SET1(0) | 0xfeull << 33), 0);
     T_TRUE((set & SET2(0, 40)) == SET2(0, 40) && __builtin_popcountll(set) > 4);
 }
@@ -323,7 +323,7 @@ static void overwritten(struct dom_rig *r)
     }
 }
 
-/* 1..: the line is all of version n - 1; 60: a mixture of neighbours, in order. */
+/* n: all of the line is version n - 1; 60: two successive versions, the newer one first. */
 static unsigned version(const struct dom_rig *r)
 {
     unsigned newer = 0;
@@ -346,7 +346,7 @@ static void overwritten_lines(void)
     rig_init(&proto);
     stores_wanted = 2;
     T_EQ_U64(rig_outcomes_of(&proto, overwritten, version, 500), SET3(1, 2, 3) | SET1(60));
-    stores_wanted = 30; /* what is overwritten all the time has no history */
+    stores_wanted = 30; /* a line overwritten so often has no history */
     T_EQ_U64(rig_outcomes_of(&proto, overwritten, version, 500), SET2(1, 31));
 }
 
@@ -363,7 +363,7 @@ static void budget(void)
             rig_store(&r, 0, i * 64 + round % 8 * 8, round + 1);
         }
     }
-    sg_assert_persist_state(r.p, true); /* which knows the limit of each line */
+    sg_assert_persist_state(r.p, true); /* it checks the limits */
     rig_cpu_flush(&r, 0, 0, SG_PERSIST_CLWB);
     rig_sfence(&r, 0);
     rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);

@@ -23,7 +23,7 @@ static unsigned xx2(const struct dom_rig *r)
 
 /* ---- Other devices ---- */
 
-/* As a device of QEMU's does it: memory first, then the report. */
+/* As a QEMU device does it: memory first, then the report. */
 static void other_write(struct dom_rig *r, uint64_t off, uint64_t value)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_OTHER };
@@ -56,7 +56,7 @@ static void store_then_other(struct dom_rig *r)
     other_write(r, X2, 1);
 }
 
-/* Each is one more thing that makes what a disk brought certain, or does not. */
+/* What makes data certain that another device, such as a disk, wrote. */
 static void other_devices(void)
 {
     struct dom_rig proto;
@@ -122,12 +122,12 @@ static void read_proves(void)
     struct dom_rig proto;
 
     rig_init(&proto);
-    /* What was read of a non-temporal store is in memory, for nobody snoops its buffer. */
+    /* A non-temporal store that a device has read is in memory: devices do not snoop its buffer. */
     for (unsigned d = SG_PERSIST_ADR; d < SG_PERSIST_WHOLE; d++) {
         proto.config.domain = d;
         T_EQ_U64(rig_outcomes_of(&proto, movnti_read, xy, SEEDS), XY(1, 0) | XY(1, 1));
     }
-    /* What was read of a line without a history is in the cache, and so is all stored before. */
+    /* A line without a history that a device has read is in the cache, with all earlier stores. */
     proto.config.domain = SG_PERSIST_EADR;
     proto.config.store_buffer = true;
     T_EQ_U64(rig_outcomes_of(&proto, store_read, xy, SEEDS), XY(1, 0) | XY(1, 1));
@@ -147,7 +147,7 @@ static void read_is_in_the_log(void)
     rig_store_nt(&r, 0, X, 1);
     T_TRUE(sg_persist_cpu_waits(r.p));
     before = sg_persist_events(r.p);
-    sg_persist_dma_read(r.p, 3, RIG_BASE + 4096, 64); /* nothing of it waits */
+    sg_persist_dma_read(r.p, 3, RIG_BASE + 4096, 64); /* no data wait there */
     T_EQ_U64(sg_persist_events(r.p), before);
     sg_persist_dma_read(r.p, 3, RIG_BASE - 64, 128);
     T_FALSE(sg_persist_cpu_waits(r.p));
@@ -158,7 +158,7 @@ static void read_is_in_the_log(void)
     rig_down(&r);
 }
 
-/* Verify says what a cut would leave: it has seen the stores, too. */
+/* Verify hashes what a cut would leave, so it reads the stores, too. */
 static void store_nt_verified(struct dom_rig *r)
 {
     uint64_t found = 0;

@@ -141,7 +141,7 @@ static void whole(void)
     column(SG_PERSIST_WHOLE);
 }
 
-/* The two ends of the policy agree with the ends of the sets. */
+/* lose-all and keep-all leave the smallest and the largest value of the sets. */
 static void ends(void)
 {
     for (unsigned d = 0; d < SG_PERSIST_DOMAINS; d++) {
@@ -247,7 +247,7 @@ static void overwritten(struct dom_rig *r)
     }
 }
 
-/* A line that DMA overwrites again and again has a history for a while: then it is one version. */
+/* A line that DMA overwrites repeatedly loses its history in the end: then it is one version. */
 static void versions(void)
 {
     struct dom_rig proto;

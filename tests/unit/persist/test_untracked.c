@@ -19,7 +19,7 @@ static void up(struct dom_rig *r, enum sg_persist_domain domain,
     rig_up(r, 65536);
 }
 
-/* As up(), of memory that may stay visible through a cut. */
+/* As up(), with memory that may stay visible through a cut. */
 static void up_staying(struct dom_rig *r, enum sg_persist_domain domain,
                        enum sg_persist_untracked untracked)
 {
@@ -36,7 +36,7 @@ static void up_staying(struct dom_rig *r, enum sg_persist_domain domain,
              0);
 }
 
-/* Two stores that go downwards give the line a history; then an untracked processor stores. */
+/* Two stores to descending addresses give the line a history; then an untracked CPU stores. */
 static void shared_line(struct dom_rig *r)
 {
     rig_write_u64(r, 1, FIRST, 1);
@@ -60,7 +60,7 @@ static void flush_takes_all(void)
         shared_line(&r);
         T_EQ_INT(rig_flush(&r, 1, OWN, 8, P), SG_PM_DONE);
         T_EQ_U64(survivors(&r), 7);
-        r.visible[OWN] = 2; /* and what comes later is found later */
+        r.visible[OWN] = 2; /* a later store is found later */
         T_EQ_INT(rig_flush(&r, 1, OWN, 8, P), SG_PM_DONE);
         T_EQ_U64(r.media[OWN], 2);
         rig_down(&r);
@@ -73,7 +73,7 @@ static void orderly_end(void)
 
     up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_AT_RISK);
     shared_line(&r);
-    r.visible[FIRST] = 9; /* over an adapter's octet, too */
+    r.visible[FIRST] = 9; /* also over an adapter's octet */
     sg_persist_orderly(r.p);
     T_EQ_MEM(r.media, r.visible, 64);
     T_EQ_U64(r.media[FIRST], 9);
@@ -93,7 +93,7 @@ static void surviving_cache(void)
     }
 }
 
-/* Where visible memory outlives the cut, it may not turn back either. */
+/* Where visible memory survives the cut, it must not revert either. */
 static void surviving_cache_stays(void)
 {
     struct sg_persist_policy policy = { .outcome = SG_PERSIST_LOSE_ALL };
@@ -110,7 +110,7 @@ static void surviving_cache_stays(void)
     rig_down(&r);
 }
 
-/* The processor's store is one more store to the line, the last. */
+/* The processor's store counts as the last store to the line. */
 static void at_risk(void)
 {
     struct dom_rig proto;
@@ -123,7 +123,7 @@ static void at_risk(void)
     T_EQ_U64(rig_outcomes_of(&proto, shared_line, survivors, 300), SET3(0, 3, 7));
 }
 
-/* The queue drains: what the processor did to the line since is not forgotten. */
+/* When the queue drains, the processor's later store to the line is not lost. */
 static void drained(void)
 {
     struct dom_rig r;
@@ -155,7 +155,7 @@ static void tracking_begins(void)
     rig_down(&r);
 }
 
-/* A medium that refuses leaves the line as it was, all of it. */
+/* A medium that refuses the write leaves the whole line unchanged. */
 static void refused(void)
 {
     struct sg_persist_faults faults = { .read_only = true };
@@ -193,7 +193,7 @@ static void kept_in_lines_with_history(void)
     }
 }
 
-/* A processor's store, then a DMA store; the least that a cut may leave of them. */
+/* A processor's store, then a DMA store: the cut that loses all keeps the processor's. */
 static void before_dma(uint64_t own, uint64_t dma)
 {
     for (unsigned n = 0; n < SG_ARRAY_SIZE(losing); n++) {
@@ -214,7 +214,7 @@ static void before_dma(uint64_t own, uint64_t dma)
 static void kept_before_dma(void)
 {
     before_dma(OWN, 0);
-    before_dma(OWN, OWN); /* what the DMA store overwrote was there before it */
+    before_dma(OWN, OWN); /* the DMA store overwrites it */
 }
 
 static void kept_between_dma(void)
@@ -247,7 +247,7 @@ static void kept_before_an_atomic(void)
     rig_down(&r);
 }
 
-/* What a cut kept in visible memory only, and DMA dirties before it is written back. */
+/* A cut keeps a store in visible memory only, and DMA dirties its line before the write-back. */
 static void kept_twice(void)
 {
     struct sg_persist_policy policy = { .outcome = SG_PERSIST_LOSE_ALL };
@@ -265,7 +265,7 @@ static void kept_twice(void)
     rig_down(&r);
 }
 
-/* Only there: at risk, DMA moves nothing of a processor's; and a medium may refuse. */
+/* With AT_RISK, DMA does not move a processor's store to the media; and a medium may refuse it. */
 static void nothing_else_is_kept(void)
 {
     struct sg_persist_faults faults = { .read_only = true };
@@ -285,7 +285,7 @@ static void nothing_else_is_kept(void)
     rig_down(&r);
 }
 
-/* A Verify sees what is certain to survive: a processor's store that is kept, DMA that is not. */
+/* A Verify sees what is certain to survive: a processor's store with KEEP, but not the DMA. */
 static void kept_for_a_verify(void)
 {
     for (unsigned kind = 0; kind < SG_PERSIST_UNTRACKED_KINDS; kind++) {
@@ -309,12 +309,12 @@ static void kept_for_a_verify(void)
 
 enum { LINES = 128, ATOMS = LINES * 8, SIZE = LINES * SG_PERSIST_LINE, STEPS = 300 };
 
-/* Atoms hold numbers that only grow: none may be found below its floor. */
+/* Atoms contain increasing numbers: none may be found below its floor. */
 struct untracked_world {
     struct dom_rig r;
     uint64_t rng, value, lost;
     uint64_t floor[ATOMS];
-    bool adapters[LINES]; /* dirty by DMA, perhaps: what a processor does to it may be lost */
+    bool adapters[LINES]; /* perhaps dirty by DMA: a processor's store may be lost */
 };
 
 static uint64_t below(struct untracked_world *w, uint64_t n)
