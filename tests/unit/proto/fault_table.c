@@ -21,7 +21,7 @@ void fault_start(uint8_t speaks)
     rig->recvs = 4;
 }
 
-/* Neither proper messages nor a Write count any more. */
+/* After the fault, valid messages and a Write have no effect any more. */
 static void say_more(void)
 {
     rig_say_fpdu("4150 00000000 00000001 00000002 00000000 "

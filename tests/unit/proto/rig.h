@@ -36,7 +36,7 @@ struct conn_rig {
     struct sg_engine *e;
     struct sg_engine_listener *listener;
     uint16_t peer_ird, peer_ord; /* of the last request or reply */
-    struct sg_conn *c;           /* NULL when the engine said that it is over */
+    struct sg_conn *c;           /* NULL after the last upcall */
     char log[8192];
     char states[8192]; /* lines of SG_LOG_STATE */
 
@@ -49,13 +49,13 @@ struct conn_rig {
     bool tx_ready;
     bool gather_fails, recv_fails;
     bool gather_short;                 /* an octet is missing */
-    bool gather_closed, source_closed; /* verbs have left */
-    unsigned later, later_skips;       /* Writes: so many LATER, after so many that are not */
-    bool all_closed;                   /* the same for what is received */
+    bool gather_closed, source_closed; /* these upcalls answer CLOSED */
+    unsigned later, later_skips;       /* Writes answered with LATER, after 'later_skips' others */
+    bool all_closed;                   /* receive upcalls answer CLOSED */
     bool abort_in;                     /* abort in the next upcall but tx_ready and next */
     unsigned max_outstanding, outstanding;
     unsigned gathers;    /* pieces lent and not given back */
-    unsigned exec_later; /* so many times 'mpe' or 'atomic' asks for another ms */
+    unsigned exec_later; /* how often 'mpe' or 'atomic' asks for another ms */
     bool exec_fails;
 
     /* the peer */
@@ -94,7 +94,7 @@ void rig_expect_fpdu(const char *ulpdu_hex);
 void rig_expect_nothing(void);
 bool rig_peer_accept(void *user, struct sg_stream *s);
 void rig_peer_close(void);
-/* The same, and the stream then refuses what the engine wants to send. */
+/* As rig_peer_close(); the stream then refuses what the engine wants to send. */
 void rig_peer_close_only(void);
 void rig_peer_abort(void);
 
@@ -119,14 +119,14 @@ enum sg_exec_result rig_up_atomic(void *user, const struct sg_atomic_call *r, ui
                                   enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns);
 void rig_up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original);
 void rig_note_imm(const struct sg_recv_info *info);
-/* Of rig.c, for those. */
+/* Functions of rig.c for rig_requests.c. */
 void rig_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 enum sg_mem_status rig_check(uint32_t stag, uint64_t to, uint64_t n, uint32_t forbidden);
 
-/* Post a message. */
+/* Posts a message. */
 void rig_send(uint32_t off, uint32_t len);
 void rig_post(const struct sg_msg *m);
-/* And runs until nothing moves. */
+/* Posts a message and runs until nothing moves. */
 void rig_post_now(const struct sg_msg *m);
 
 #endif

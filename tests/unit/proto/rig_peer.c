@@ -27,7 +27,7 @@ static void peer_fin(struct sg_stream *s)
 
 static void peer_closed(struct sg_stream *s, enum sg_stream_end why)
 {
-    rig->peer = rig->peer == s ? NULL : rig->peer; /* or of an earlier one */
+    rig->peer = rig->peer == s ? NULL : rig->peer; /* s may be an earlier one */
     rig->peer_over = true;
     rig->peer_why = why;
 }
@@ -83,7 +83,7 @@ void rig_say(const char *hex)
     rig_say_octets(buf, unhex(hex, buf, sizeof(buf)));
 }
 
-/* Not the engine's own framing code: written out here a second time. */
+/* A second implementation of framing, independent of the engine's. */
 static size_t frame(const char *hex, uint8_t *buf, size_t size)
 {
     size_t n = unhex(hex, buf + 2, size - 16);

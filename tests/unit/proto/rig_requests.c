@@ -6,9 +6,9 @@
  *
  * Words of the log:
  *   placed                               a Write is complete
- *   mpe(KIND MSN,STAG,TO+LEN,FLAGS)      an inbound request is asked about; KIND: F, V or A
+ *   mpe(KIND MSN,STAG,TO+LEN,FLAGS)      verbs get an inbound request; KIND: F, V or A
  *   atomic(KIND MSN,STAG,TO)             the same of an Atomic; KIND: + or =
- *   later(N)                             ... and put off, the Nth time
+ *   later(N)                             ... which is put off, the Nth time
  *   answered(KIND MSN)                   its response was sent
  *   mpe_done(KIND[,HASH])                a request of ours is answered
  *   atomic_done(KIND,ORIGINAL)           the same of an Atomic
@@ -30,7 +30,7 @@ static char sign(enum sg_msg_kind kind)
     return kind == SG_MSG_FETCH_ADD ? '+' : '=';
 }
 
-/* What all of them have in common; DONE: it may be executed. */
+/* The checks that all requests share; DONE: it may be executed. */
 static enum sg_exec_result admit(uint32_t stag, uint64_t to, uint64_t len, enum sg_mem_status *why,
                                  uint64_t *token, uint64_t *again_ns)
 {
@@ -112,7 +112,7 @@ void rig_up_mpe_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, siz
     rig_note("mpe_done(%c%s)", letter(kind), text);
 }
 
-/* Tests of the base protocol know nothing of this word. */
+/* Tests of the base protocol do not expect this word. */
 void rig_up_write_placed(void *user)
 {
     T_TRUE(user == rig);

@@ -145,7 +145,7 @@ static void end_of_a_send(void)
     rig_stop();
 }
 
-/* Of several faults the first one counts; those behind it are not checked. */
+/* Of several faults the first one counts; later ones are not checked. */
 static void first_fault(void)
 {
     fault_start(BOTH);

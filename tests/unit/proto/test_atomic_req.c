@@ -39,7 +39,7 @@ static void requests(void)
     rig_expect_fpdu(SWAP("02"));
     rig_expect_nothing();
     T_SHOWS("EXT-25") {
-        T_EQ_STR(rig_log(), ""); /* sent is not done */
+        T_EQ_STR(rig_log(), ""); /* sent, but not complete */
     }
     rig_say_fpdu(RESP("4b", "01") "00000001 000000000000002a");
     T_SHOWS("EXT-20") {
@@ -54,7 +54,7 @@ static void requests(void)
     rig_stop();
 }
 
-/* All fields of all operations, with values that tell them apart. */
+/* All fields of all operations, with distinct values. */
 static void every_form(void)
 {
     struct sg_msg m = {
@@ -133,7 +133,7 @@ static void share_ord(void)
     rig_stop();
 }
 
-/* ORD 0: none may go. */
+/* ORD 0: none may be sent. */
 static void no_credit(void)
 {
     rig_active_with(SG_MPE_DRAFT_OFF, true, 0);
@@ -169,7 +169,7 @@ static void order_of_completions(void)
     rig_stop();
 }
 
-/* The ring of requests goes round, and identifiers with it. */
+/* The ring of requests wraps, and so do identifiers. */
 static void many(void)
 {
     unsigned i;

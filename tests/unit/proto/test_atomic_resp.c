@@ -128,7 +128,7 @@ static void order_with_draft(void)
     rig_stop();
 }
 
-/* Writes and Sends that came before are placed when an Atomic is executed; ours are not held up. */
+/* Earlier Writes and Sends are placed when an Atomic is executed; our own Sends do not wait. */
 static void behind_writes(void)
 {
     begin();
@@ -183,7 +183,7 @@ static void ird(void)
     rig_stop();
 }
 
-/* A stream without room for the answer: the operation is done once, and its answer waits. */
+/* If the stream has no room for the answer, the operation is done once and the answer waits. */
 static void little_room(void)
 {
     struct sg_mem_options net = {

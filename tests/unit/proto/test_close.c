@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The close state machine: what is delivered before an end, for how long, and what may delay it.
+ * The close state machine: what is delivered before the end, for how long, and what may delay it.
  * Timeouts of the rig: close 4 s, linger 30 s, limit 120 s.
  */
 #include <string.h>
@@ -16,7 +16,7 @@
 
 enum { SECOND_NS = 1000000000 };
 
-/* Octets arrive in pieces of at most so many, one piece in so many seconds. */
+/* Octets arrive in pieces of at most 'piece', one piece in 'seconds'. */
 static void slow(uint32_t piece, unsigned seconds)
 {
     struct sg_mem_options net = {
@@ -56,7 +56,7 @@ static void active(void)
     rig->in_used = rig->in_len;
 }
 
-/* Steady progress of TCP that takes much longer than a close may stand still. */
+/* TCP makes steady progress for much longer than a close may stand still. */
 static void delivered_while_tcp_moves(void)
 {
     bool terminate;
@@ -112,7 +112,7 @@ static void no_progress(void)
     rig_stop();
 }
 
-/* A peer that takes an octet from time to time does not keep a connection for ever. */
+/* A peer that accepts an octet from time to time cannot keep a connection for ever. */
 static void limit(void)
 {
     unsigned i;
@@ -158,7 +158,7 @@ static void reader_does_not_hold_it(void)
     rig_stop();
 }
 
-/* The queue pair left in the middle of a message, because the peer has closed. */
+/* The peer has closed, so the queue pair leaves the connection in the middle of a message. */
 static void fin_in_mid_message(void)
 {
     active();
@@ -195,7 +195,7 @@ static void fin_in_mid_response(void)
     rig_stop();
 }
 
-/* FIN between the segments of a message that we receive: only its end is missing. */
+/* FIN between the segments of a message that we receive is no protocol error. */
 static void peer_cuts_its_message(void)
 {
     active();

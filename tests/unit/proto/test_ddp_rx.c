@@ -260,7 +260,7 @@ static void writes_are_silent_and_exact(void)
     rig_stop();
 }
 
-/* Reserved bits of both headers, and the STag field of messages that have none, mean nothing. */
+/* Reserved bits of both headers, and an STag field that a message does not use, are ignored. */
 static void reserved_ignored(void)
 {
     rig_start(NULL);

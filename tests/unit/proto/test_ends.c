@@ -71,7 +71,7 @@ static void inbound_after_close(void)
     rig_stop();
 }
 
-/* The receiver is gone, and the peer does not know yet: it still gets all that we sent. */
+/* The owner has left, and the peer does not know yet: it still gets all that we sent. */
 static void inbound_after_abandon(void)
 {
     active();
@@ -100,7 +100,7 @@ static void inbound_after_abandon(void)
     rig_pass(1);
     T_EQ_STR(rig_log(), "closed(TIMEOUT)");
     rig_stop();
-    /* The owner closed first, and left while the peer may still have waited for the end. */
+    /* The owner closes first, and leaves while the peer may still be receiving. */
     active();
     sg_conn_close(rig->c);
     rig_settle();
@@ -114,7 +114,7 @@ static void inbound_after_abandon(void)
     rig_stop();
 }
 
-/* Our FIN is sent and the owner revoked memory: a fault, but sent data still arrive. */
+/* After our FIN the owner revokes memory, so a message faults; sent data still arrive. */
 static void fault_after_close(void)
 {
     bool quiet; /* the peer does not close, either */
@@ -130,7 +130,7 @@ static void fault_after_close(void)
         rig->in_used = rig->in_len;
         rig_say_fpdu("c140 deadbeef 00000000 00000000 aa");
         T_EQ_STR(rig_log(), "disconnected(PROTOCOL)");
-        rig_say_fpdu("4143 00000000 00000000 00000001 00000000 61"); /* counts no more */
+        rig_say_fpdu("4143 00000000 00000000 00000001 00000000 61"); /* has no effect */
         rig_expect_nothing();                                        /* no Terminate after FIN */
         T_FALSE(rig->peer_over);
         if (quiet) {
@@ -167,7 +167,7 @@ static void half_closed_peer_still_served(void)
     active();
     rig_peer_close();
     T_EQ_STR(rig_log(), "disconnected(CLOSED)");
-    T_FALSE(rig->peer_over); /* verbs here have not closed it */
+    T_FALSE(rig->peer_over); /* verbs have not closed it */
     rig_pass(100000);
     rig_send(0, 3);
     rig_settle();
@@ -214,7 +214,7 @@ static void terminates_received(void)
         { "0101e000 002e 4141 00000000 00000001 00000001 00000000 00000001 00000000 00000000 "
           "00000001 00000001 00000000 00000000",
           "0/1/01" },
-        { "1202c000 0076", "1/2/02" }, /* cut short: ends the stream all the same */
+        { "1202c000 0076", "1/2/02" }, /* truncated: ends the stream, too */
     };
     char ulpdu[300], words[80];
     size_t i;
@@ -299,8 +299,8 @@ static void terminate_unanswered(void)
 }
 
 /*
- * The stream is full and stays so: the Terminate cannot be sent, and the wait is bounded.  It has
- * the longer timeout, because it is behind octets that TCP may still deliver.
+ * The stream is full and stays full: the Terminate cannot be sent, and the wait is bounded.  The
+ * longer timeout applies, because TCP may still deliver the octets before it.
  */
 static void terminate_blocked(void)
 {
@@ -325,7 +325,7 @@ static void terminate_blocked(void)
     rig_stop();
 }
 
-/* A responder that has seen nothing valid may not even terminate. */
+/* A responder that has seen no valid FPDU must not send a Terminate. */
 static void terminate_before_first_fpdu(void)
 {
     rig_start(NULL);
@@ -357,7 +357,7 @@ static void close_before_first_fpdu(void)
     rig_peer_close();
     T_EQ_STR(rig_log(), "disconnected(CLOSED) closed(CLOSED)");
     rig_stop();
-    rig_start(NULL); /* A = 0: closed before 'established' could be said */
+    rig_start(NULL); /* A = 0: closed before 'established' */
     rig_request(REQ "40010000");
     rig_log();
     T_TRUE(sg_conn_accept(rig->c, rig, &(struct sg_conn_params){ .ird = 1, .ord = 1 }));
@@ -450,7 +450,7 @@ static void free_aborts_all(void)
     rig_stop();
 }
 
-/* Too many messages for a test: the counters are moved to their last value. */
+/* A test cannot send 2^32 messages, so it sets the counters to their last value. */
 static void msn_wraps(void)
 {
     active();

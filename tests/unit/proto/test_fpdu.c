@@ -13,7 +13,7 @@
 #define REQ "4d504120 49442052 65712046 72616d65 "
 #define REP "4d504120 49442052 65702046 72616d65 "
 
-/* One FPDU with the markers that its position asks for; independent of wire/fpdu.c. */
+/* One FPDU with the markers that its position requires; independent of wire/fpdu.c. */
 static size_t mark(uint8_t *out, uint32_t *pos, const uint8_t *ulpdu, size_t n)
 {
     uint8_t plain[66000];
@@ -74,7 +74,7 @@ static size_t plain_fpdu(uint8_t *out, const uint8_t *ulpdu, size_t n)
     return n + 4;
 }
 
-/* The same five FPDUs, cut at every place once, and in every constant size up to 90 octets. */
+/* The same five FPDUs, cut once at each position, and into pieces of each size up to 90 octets. */
 static void any_segmentation(void)
 {
     static uint8_t stream[1024];
@@ -166,7 +166,7 @@ static void largest_ulpdu(void)
     }
 }
 
-/* Sizes of our segments for an EMSS; first octets of each are its ULPDU_Length. */
+/* The sizes of our segments for an EMSS; each begins with its ULPDU_Length. */
 static void mulpdu_follows_emss(void)
 {
     static const struct {
@@ -278,7 +278,7 @@ static void markers_of_the_rfc(void)
     rig_stop();
 }
 
-/* Markers that we demanded, in pieces of every size. */
+/* Markers that we requested, received in pieces of every size. */
 static void markers_received(void)
 {
     static uint8_t stream[16384], ulpdu[4096];
@@ -330,7 +330,7 @@ static void bad_marker(void)
     rig->in_used = rig->in_len;
     n = mark(stream, &pos, ulpdu, send_ulpdu(ulpdu, 1, 0, true, 600, 1));
     rig_log();
-    /* Low bits of the pointer and the reserved half mean nothing, as long as the CRC is right. */
+    /* The pointer's low bits and the reserved half are ignored, as long as the CRC is right. */
     stream[512] = 0xff;
     stream[515] |= 3;
     sg_put_le32(stream + n - 4, sg_crc32c(0, stream, n - 4));
@@ -348,7 +348,7 @@ static void bad_marker(void)
     rig_stop();
 }
 
-/* Pad is zero, and the CRC is there even when it does not count. */
+/* The pad is zero, and the CRC field is there even if CRC is not used. */
 static void sent_octets(void)
 {
     struct sg_engine_config cfg = rig_config();
@@ -378,7 +378,7 @@ static void send_one(void *arg)
     rig_settle();
 }
 
-/* Pieces that are not the segment's length end the process: they would be a peer's wrong data. */
+/* Pieces shorter than the segment end the process: the peer would get wrong data. */
 static void pieces_too_short(void)
 {
     rig_start(NULL);

@@ -106,7 +106,7 @@ static size_t plausible(uint8_t *u)
 
 static void check_quiet(void)
 {
-    /* The Receive buffers and memory behind STags lie inside the rig: ASan sees the rest. */
+    /* Receive buffers and memory behind STags are inside the rig; ASan checks other accesses. */
     T_TRUE(sg_engine_stats(rig->e)->tx_terminates <= 1);
     T_EQ_U64(rig->gathers, 0);
 }
@@ -152,7 +152,7 @@ static void valid_fpdus_of_nonsense(void)
     }
     T_NOTE("accepted: %" PRIu64 " Flushes, %" PRIu64 " Verifies, %" PRIu64 " Atomic Writes",
            flushes, verifies, atoms);
-    /* Octets that always fail the first check would test nothing. */
+    /* Octets that always fail the first check would test little. */
     T_TRUE(flushes > 100 && verifies > 100 && atoms > 100);
 }
 
@@ -187,7 +187,7 @@ static void startup_of_nonsense(void)
     }
 }
 
-/* Announces the largest FPDU, markers included, and sends as little as possible of it. */
+/* Announces the largest FPDU, with markers, and sends as little as possible of it. */
 static void slow_giant(void)
 {
     struct sg_engine_config cfg = rig_config();

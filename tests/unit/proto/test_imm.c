@@ -83,7 +83,7 @@ static void behind_write(void)
     rig_stop();
 }
 
-/* Credits of Reads do not count. */
+/* Immediate Data needs no Read credit. */
 static void without_credit(void)
 {
     struct sg_engine_config config = rig_config();
@@ -135,7 +135,7 @@ static void receiving(void)
     rig_stop();
 }
 
-/* How much the Write directly before it brought. */
+/* The length of the Write directly before it. */
 static void length_of_write(void)
 {
     static const struct {
@@ -182,7 +182,7 @@ static void length_of_write(void)
         T_EQ_STR(rig_log(), rows[i].log);
         rig_stop();
     }
-    /* Only the first one after it; a Send takes it as well. */
+    /* Only the first message after the Write has its length; a Send ends it, too. */
     begin();
     rig_say_fpdu(WRITE "01020304");
     rig_say_fpdu(SEND("48", "01") "0000000000000007");
@@ -217,7 +217,7 @@ static void answers_in_between(void)
     rig_stop();
 }
 
-/* It takes a Receive, which must have been posted. */
+/* It consumes a Receive, which must be posted. */
 static void receives(void)
 {
     begin();

@@ -22,7 +22,7 @@ struct policy {
     uint16_t ird, ord;         /* asked for by the program */
 };
 
-/* What must come of it. */
+/* The expected result. */
 struct outcome {
     bool up;
     uint16_t ird[2], ord[2]; /* initiator, responder */

@@ -215,7 +215,7 @@ static void initiator_ends(void)
     rig_peer_abort();
     T_EQ_STR(rig_log(), "reply(RESET,0/0,rev0)");
     start_active(1, 1);
-    rig_peer_close(); /* as a responder does that knows revision 1 only */
+    rig_peer_close(); /* as a revision 1 responder does */
     T_EQ_STR(rig_log(), "reply(RESET,0/0,rev0)");
     start_active(1, 1);
     rig_pass(59999); /* the peer's program may be busy with many others */
@@ -262,8 +262,8 @@ static size_t octets_of(const char *hex, uint8_t *out)
 }
 
 /*
- * Startup frame and FPDUs are one TCP stream, and startup hands it over at any octet: wherever the
- * stream was cut into two pieces, or into single octets, the messages come out whole and once.
+ * Startup frame and FPDUs are one TCP stream, which TCP may cut anywhere: into two pieces at any
+ * octet, or into single octets, it yields each message whole and once.
  */
 static void handover_at_any_cut(void)
 {
@@ -343,7 +343,7 @@ static void crc_table(void)
     }
 }
 
-/* The responder's depths reach the consumer as they are, larger than the agreed ones or not. */
+/* The consumer gets the responder's depths unchanged, even if they exceed the agreed ones. */
 static void depths_of_the_responder(void)
 {
     static const struct {

@@ -16,14 +16,14 @@
     "00000000 00000001 00000000 00000000 27dbd7e7"
 #define RTR_SEND "00124143 00000000 00000000 00000001 00000000 587be8c4"
 
-/* Responder: a Request, what verbs hear, and what goes back after accept(ird, ord). */
+/* Responder: a Request, the upcall to verbs, and the Reply after accept(ird, ord). */
 struct request_row {
     const char *what;
     const char *request;
     const char *heard;
     uint16_t ird, ord;
     const char *pdata;
-    const char *reply; /* NULL: verbs never heard of it, the stream was reset */
+    const char *reply; /* NULL: no upcall, the stream was reset */
     const char *shows; /* rows of the checklist */
 };
 
@@ -108,7 +108,7 @@ static void every_request(void)
     }
 }
 
-/* The same octets, one at a time: errors of form are detected as early, and never wrongly. */
+/* The same octets, one at a time: malformed frames, and only these, are detected as early. */
 static void requests_octet_by_octet(void)
 {
     size_t i, at;
@@ -260,7 +260,7 @@ static void half_open_bound(void)
         s[i] = connect_silent();
         T_EQ_U64(sg_engine_stats(rig->e)->conns, SG_MIN(i + 1, HELD));
     }
-    for (i = MANY - HELD; i < MANY; i++) { /* the oldest had to go */
+    for (i = MANY - HELD; i < MANY; i++) { /* the oldest were dropped */
         s[i]->ops->abort(s[i]);
     }
     rig_settle();
@@ -284,8 +284,8 @@ static void unknown_peers_keep_nobody_out(void)
 }
 
 /*
- * More Requests than verbs take at once: the others wait for a place and are not reset, for as long
- * as an answer may take.
+ * More Requests than verbs accept at once: the others wait for a place, as long as an answer may
+ * take, and are not reset.
  */
 static void requests_wait_for_a_place(void)
 {
@@ -335,7 +335,7 @@ static void responder_waits(void)
     rig_stop();
 }
 
-/* An invalid first FPDU does not count, and nothing may answer it. */
+/* An invalid first FPDU has no effect, and must not be answered. */
 static void first_fpdu_bad(void)
 {
     rig_start(NULL);
@@ -366,7 +366,7 @@ static void any_rtr_establishes(void)
         rig->in_used = rig->in_len;
         rig_say(first[i]);
         T_TRUE(strstr(rig_log(), "established(8/4,rev2)") != NULL);
-        if (i == 1) { /* the Read Request is answered with nothing */
+        if (i == 1) { /* no answer to the Read Request */
             rig_expect_fpdu("c142 00000001 00000000 00000000");
         }
         rig_expect_nothing();

@@ -68,7 +68,7 @@ static void header_fields(void)
     fault_run(header_rows, SG_ARRAY_SIZE(header_rows));
 }
 
-/* The RDMAP part: sizes, and values that the engine itself judges. */
+/* The RDMAP part: sizes, and values that the engine itself checks. */
 static const struct fault_row body_rows[] = {
     { "Flush: empty", D2, HDR("4c"), "", "0/2/ff", .shows = "FLU-33" },
     { "Flush: an octet missing", D2, HDR("4c"), GOOD "000000", "0/2/ff" },
@@ -164,7 +164,7 @@ static void execution(void)
     fault_run(execution_rows, SG_ARRAY_SIZE(execution_rows));
 }
 
-/* Draft -02: no STag to invalidate.  Draft -01: one that cannot be is an error after the fact. */
+/* Draft -02: no STag to invalidate.  Draft -01: if it is invalid, that is an error at the end. */
 static const struct fault_row invalidate_rows[] = {
     { "Flush: STag to invalidate", D2, "414c 00000300 00000001 00000001 00000000", GOOD P, "0/1/09",
       .shows = "FLU-03" },
@@ -228,7 +228,7 @@ static void pending_work(void)
     rig_stop();
 }
 
-/* Malformed behind an unfinished one: reported at once; the unfinished one is not tried again. */
+/* A malformed request behind an unfinished one is reported at once, and ends that one, too. */
 static void malformed_behind(void)
 {
     rig_passive_with(D2, false);
@@ -244,7 +244,7 @@ static void malformed_behind(void)
     rig_stop();
 }
 
-/* Each length of each request from nothing to beyond all buffers. */
+/* Each request with each length, from nothing to beyond all buffers. */
 static void all_lengths(void)
 {
     static const struct {

@@ -96,7 +96,7 @@ struct mpe_random_asked {
 };
 
 static struct mpe_random_asked asked[REQUESTS];
-static unsigned asked_count, told; /* requests seen on the wire; completions heard of */
+static unsigned asked_count, told; /* requests on the wire; completions reported */
 static uint32_t answers;           /* on queue 3 */
 
 static void hear_requests(unsigned ord)

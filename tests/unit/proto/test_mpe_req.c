@@ -43,7 +43,7 @@ static void requests(void)
         rig_expect_fpdu(ATOM("03"));
     }
     rig_expect_nothing();
-    T_EQ_STR(rig_log(), ""); /* sent is not done */
+    T_EQ_STR(rig_log(), ""); /* sent, but not complete */
     rig_say_fpdu(RESP("4d", "01"));
     T_EQ_STR(rig_log(), "mpe_done(F)");
     rig_say_fpdu(RESP("4f", "02") "e3069283");
@@ -73,7 +73,7 @@ static void golden(void)
     rig_stop();
 }
 
-/* Everything that a request can say: all flags, all hash lengths, both drafts. */
+/* All forms of a request: all flags, all hash lengths, both drafts. */
 static void every_form(void)
 {
     static const uint32_t flags[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -144,7 +144,7 @@ static void unspeakable(void)
     }
 }
 
-/* One space of MSNs and one limit for Reads and these. */
+/* One space of MSNs and one limit for Reads and these requests. */
 static void share_ord(void)
 {
     rig_active_with(SG_MPE_DRAFT_02, false, 2);
@@ -210,7 +210,7 @@ static void order_of_completions(void)
     rig_stop();
 }
 
-/* The ring of requests goes round. */
+/* The ring of requests wraps. */
 static void many(void)
 {
     unsigned i;
@@ -285,7 +285,7 @@ static void bad_responses(void)
     }
 }
 
-/* A second answer to one request, and an answer kept back that never comes out. */
+/* A second answer to one request, and an answer that is kept and never delivered. */
 static void one_answer_each(void)
 {
     rig_active_with(SG_MPE_DRAFT_02, false, 8);
@@ -301,7 +301,7 @@ static void one_answer_each(void)
     rig_stop();
 }
 
-/* Draft -01 does not say that a hash has octets. */
+/* Draft -01 allows a hash of no octets. */
 static void draft_01_empty_hash(void)
 {
     rig_active_with(SG_MPE_DRAFT_01, false, 8);

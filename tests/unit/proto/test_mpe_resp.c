@@ -120,7 +120,7 @@ static void any_offset(void)
     rig_stop();
 }
 
-/* The one reserved bit that is left of RDMAP's two means nothing. */
+/* The one remaining reserved bit of RDMAP's control octet is ignored. */
 static void reserved_bit(void)
 {
     rig_passive_with(SG_MPE_DRAFT_02, false);
@@ -183,7 +183,7 @@ static void later(void)
     rig_expect_fpdu("4143 00000000 00000000 00000001 00000000 00");
     rig_pass(1);
     T_EQ_STR(rig_log(), "mpe(F1,100,2000+4096,1) later(2)");
-    rig_send(0, 0); /* transmission for another reason asks nobody before its time */
+    rig_send(0, 0); /* other transmission does not retry early */
     rig_settle();
     T_EQ_STR(rig_log(), "sent(0)");
     rig_expect_fpdu("4143 00000000 00000000 00000002 00000000");
@@ -202,7 +202,7 @@ static void later(void)
                         "answered(A2)");
     T_EQ_U64(rig->in[rig->in_used + 3], 0x42); /* the Read Response */
     rig->in_used = rig->in_len;
-    /* The next request starts from scratch. */
+    /* The next request starts anew. */
     rig->exec_later = 1;
     rig_say_fpdu(FLUSH("04"));
     T_EQ_STR(rig_log(), "mpe(F4,100,2000+4096,1) later(1)");
@@ -242,7 +242,7 @@ static void behind_a_read(void)
     rig_stop();
 }
 
-/* IRD is one limit for Reads and for these. */
+/* IRD is one limit for Reads and these requests. */
 static void share_ird(void)
 {
     struct sg_engine_config config = rig_config();
@@ -337,14 +337,14 @@ static void closing(void)
     rig_say_fpdu(FLUSH("01"));
     sg_conn_close(rig->c);
     rig_log();
-    rig_pass(29999); /* the answer is still owed: the longer timeout */
+    rig_pass(29999); /* an answer is due: the longer timeout */
     T_FALSE(strstr(rig_log(), "closed"));
     rig_pass(1);
     T_TRUE(strstr(rig_log(), "closed(TIMEOUT)"));
     rig_stop();
 }
 
-/* Each upcall may be the last. */
+/* Each upcall may abort the connection. */
 static void abort_inside(void)
 {
     unsigned i;
@@ -370,7 +370,7 @@ static void abort_inside(void)
     }
 }
 
-/* A Write counts as placed with its last segment, wherever its octets were; an empty one never. */
+/* 'write_placed' comes with a Write's last segment, whatever its offsets; never if it is empty. */
 static void write_placed(void)
 {
     rig_passive_with(SG_MPE_DRAFT_02, false);

@@ -407,7 +407,7 @@ static void response_must_match(void)
     "4141 00000000 00000001 000000" msn " 00000000 a0000001 00000000 000000" sink " 0000" size \
     " 00000100 00000000 000000" src
 
-/* The limit holds even for Requests that arrive in one piece. */
+/* The limit applies even to Requests that arrive in one piece. */
 static void ird_is_enforced(void)
 {
     uint8_t many[1024];
@@ -479,7 +479,7 @@ static void responses_in_order(void)
     rig_stop();
 }
 
-/* A long message and a long Response share the way segment by segment. */
+/* A long message and a long Response alternate segment by segment. */
 static void fair(void)
 {
     unsigned changes = 0, i;
@@ -524,7 +524,7 @@ static void source_fails_midway(void)
     rig_stop();
 }
 
-/* Our own source fails: nothing of the peer's to quote. */
+/* Our own source fails: there is no header of the peer's to quote. */
 static void local_gather_fails(void)
 {
     active();
@@ -539,7 +539,7 @@ static void local_gather_fails(void)
     rig_stop();
 }
 
-/* A stream that takes little at a time: all arrives, in order, nothing twice. */
+/* A stream that accepts little at a time: all arrives, in order, nothing twice. */
 static void blocked_stream(void)
 {
     struct sg_mem_options net = {

@@ -9,7 +9,7 @@
 #define REP "4d504120 49442052 65702046 72616d65 "
 #define REQ "4d504120 49442052 65712046 72616d65 "
 
-/* Having rejected, the responder leaves TCP to its peer, for as long as a close may take. */
+/* After a reject the responder waits for its peer to close TCP, as long as a close may take. */
 static void rejected_stands(void)
 {
     rig_start(NULL);
@@ -23,7 +23,7 @@ static void rejected_stands(void)
         T_FALSE(rig->peer_over);
     }
     rig_peer_close();
-    T_TRUE(rig->peer_over && rig->peer_why == SG_STREAM_CLOSED); /* and no reset then */
+    T_TRUE(rig->peer_over && rig->peer_why == SG_STREAM_CLOSED); /* without a reset */
     rig_stop();
 }
 
@@ -57,14 +57,14 @@ static void ulpdu_follows_the_path(void)
         rig_settle();
         ulpdu = sg_get_be16(rig->in + rig->in_used);
         T_SHOWS("MPA-02") {
-            T_EQ_U64(ulpdu, rig->c->tx.mulpdu); /* what DDP was told, and used */
+            T_EQ_U64(ulpdu, rig->c->tx.mulpdu); /* the MULPDU that DDP got, and used */
             T_TRUE(sg_fpdu_len(ulpdu) <= sizes[i] && sg_fpdu_len(ulpdu) + 4 > sizes[i]);
         }
     }
     rig_stop();
 }
 
-/* The upcalls of a connection are the same with CRC and without. */
+/* A connection has the same upcalls with CRC and without. */
 static void crc_is_not_seen(void)
 {
     char heard[2][400];

@@ -14,7 +14,7 @@
 
 static unsigned holds; /* calls with true less calls with false */
 
-/* The peer has had room for all that these cases send, so it comes in spite of the hold. */
+/* Only counts: the peer had room for all that these cases send, so octets come despite the hold. */
 static void count_hold(struct sg_stream *s, bool held)
 {
     holds += held ? 1 : -1u;
@@ -35,7 +35,7 @@ static void active(void)
     holds = 0;
 }
 
-/* Two tries in a row find a page missing: all octets are still placed, then FIN is heard. */
+/* Two tries in a row find a page missing: all octets are still placed, then the FIN is reported. */
 static void stalls_in_a_row(void)
 {
     active();
@@ -46,7 +46,7 @@ static void stalls_in_a_row(void)
     rig_peer_close_only();
     T_EQ_U64(holds, 1);
     rig->later = 2;
-    sg_conn_resume(rig->c); /* the same one is missing still */
+    sg_conn_resume(rig->c); /* the same page is still missing */
     T_TRUE(rig->c->stall);
     rig->later = 1;
     rig->later_skips = 1;
@@ -62,14 +62,14 @@ static void stalls_in_a_row(void)
     T_EQ_U64(rig->mem[0x30], 0xa3);
     T_EQ_U64(holds, 0);
     rig_settle();
-    T_EQ_STR(rig_log(), "disconnected(CLOSED)"); /* the FIN waited, too, and came through */
+    T_EQ_STR(rig_log(), "disconnected(CLOSED)"); /* the FIN waited, too */
     sg_conn_close(rig->c);
     rig_settle();
     T_EQ_STR(rig_log(), "closed(CLOSED)");
     rig_stop();
 }
 
-/* What waits behind a missing page is not copied by each try: a peer could cause many. */
+/* A try does not copy all octets that wait, because a peer could cause many tries. */
 static void tries_cost_their_segment(void)
 {
     const uint8_t *where;
@@ -95,7 +95,7 @@ static void tries_cost_their_segment(void)
     }
     T_EQ_U64(rig->c->stall->at, all);
     rig_say_fpdu(WRITE("50", "77"));
-    T_TRUE(rig->c->stall->rest_len < all); /* what was used makes room */
+    T_TRUE(rig->c->stall->rest_len < all); /* placed octets free their room */
     sg_conn_resume(rig->c);
     T_FALSE(rig->c->stall);
     T_EQ_U64(rig->mem[0x50], 0x77);
@@ -120,7 +120,7 @@ static void terminate_while_waiting(void)
     rig_stop();
 }
 
-/* The owner goes while reception waits: the same. */
+/* The same if the owner leaves while reception waits. */
 static void abandoned_while_waiting(void)
 {
     active();
@@ -136,7 +136,7 @@ static void abandoned_while_waiting(void)
     rig_stop();
 }
 
-/* Verbs leave in the very try. */
+/* Verbs leave during the try. */
 static void closed_in_the_try(void)
 {
     active();

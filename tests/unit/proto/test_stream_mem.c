@@ -147,7 +147,7 @@ static void graceful_end(void)
     T_FALSE(ub.fin);
     settle();
     T_TRUE(ub.fin && ub.in_len == 2 && !ub.closed && !ua.closed);
-    send_octets(ub.s, "cde", 3); /* the other half goes on */
+    send_octets(ub.s, "cde", 3); /* the other direction still works */
     ub.s->ops->shutdown(ub.s);
     settle();
     T_EQ_U64(ua.in_len, 3);
@@ -238,7 +238,7 @@ static void room(void)
     stop();
 }
 
-/* Cut, joined and late, but complete and in order; the same seed cuts the same way. */
+/* Octets arrive cut, joined and late, but complete and in order; a seed determines the cuts. */
 static void segmentation(void)
 {
     struct sg_mem_options opt = {
