@@ -47,10 +47,10 @@ static struct {
     struct sgp_reg_mr_cmd mr;
 } kernel;
 
-/* Completion entries that the device has written into the present ring; it then starts anew. */
+/* Returns the entries that the device wrote into the old ring, and starts at 0 in the new one. */
 static uint32_t w_device_pi(void);
 
-/* Devices of another provider are those that have this name. */
+/* A device with this name belongs to another provider. */
 #define FOREIGN "other0"
 
 bool sgp_is_ours(struct ibv_device *device)

@@ -106,9 +106,9 @@ static void query__device(void)
         T_EQ_U64(big.attr.draft, rows[i].draft);
         T_EQ_U64(big.attr.hash_mask, rows[i].hashes);
         T_EQ_U64(big.attr.max_hash_key, rows[i].key);
-        T_EQ_U64(big.behind, 0); /* a later library's field: this one has nothing for it */
+        T_EQ_U64(big.behind, 0); /* a field of a later library is 0 */
     }
-    /* An older caller gets what it knows and no more. */
+    /* An older caller gets only the fields that it knows. */
     memset(&big, 0xee, sizeof(big));
     T_EQ_INT(sgdv_query_device(w.spd.ibpd.context, &big.attr,
                                offsetof(struct sgdv_device_attr, max_hash_key)),
@@ -135,7 +135,7 @@ static void flush__types_and_levels(void)
         { IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE, UINT32_MAX,
           SG_FLUSH_GLOBAL | SG_FLUSH_PERSISTENT, UINT32_MAX },
         { IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE, 0, SG_FLUSH_GLOBAL, 0 },
-        /* Range and length do not count for a whole region. */
+        /* For a whole region address and length are ignored. */
         { IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR, SIZE_MAX, SG_FLUSH_PERSISTENT | SG_FLUSH_REGION, 0 },
         { IBV_FLUSH_GLOBAL, IBV_FLUSH_MR, 17, SG_FLUSH_GLOBAL | SG_FLUSH_REGION, 0 },
     };
@@ -201,7 +201,7 @@ static void flush__bad_arguments(void)
         ex->wr_flags = 0;
         ibv_wr_start(ex);
         ibv_wr_flush(ex, RKEY, TO, rows[i].len, rows[i].type, rows[i].level);
-        ibv_wr_flush(ex, RKEY, TO, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE); /* passed over */
+        ibv_wr_flush(ex, RKEY, TO, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE); /* skipped */
         T_EQ_INT(ibv_wr_complete(ex), rows[i].err);
         T_EQ_U64(db(SG_DB_SQ), 0);
         finish(qp);
@@ -332,7 +332,7 @@ static void verify__with_sink_and_hash(void)
     ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
     ibv_wr_start(ex);
     sgdv_wr_verify(ex, &v);
-    ibv_wr_set_sge(ex, 1, 2, 3); /* nothing to set it in */
+    ibv_wr_set_sge(ex, 1, 2, 3); /* no request to set it in */
     v.expected_len = 0;
     v.sink_len = 0;
     sgdv_wr_verify(ex, &v);
@@ -413,7 +413,7 @@ static void invalidate__refused(void)
         sgdv_wr_invalidate(ex, rows[i].rkey);
         T_EQ_INT(ibv_wr_complete(ex), rows[i].err);
         ibv_wr_start(ex);
-        sgdv_wr_invalidate(ex, 1); /* of nothing */
+        sgdv_wr_invalidate(ex, 1); /* without a request */
         T_TRUE(ibv_wr_complete(ex) != 0);
         finish(qp);
     }
@@ -472,7 +472,7 @@ static void poll__opcodes(void)
         { SG_WC_FLUSH, SG_WC_REM_ACCESS_ERR, IBV_WC_FLUSH, IBV_WC_REM_ACCESS_ERR },
         { SG_WC_ATOMIC_WRITE, SG_WC_FLUSH_ERR, IBV_WC_ATOMIC_WRITE, IBV_WC_WR_FLUSH_ERR },
         { SG_WC_VERIFY, SG_WC_LOC_LEN_ERR, SGDV_WC_VERIFY, IBV_WC_LOC_LEN_ERR },
-        /* Opcodes that a user's queue pair never has, and unknown ones, are no Verify. */
+        /* Opcodes that a user's queue pair cannot have, and unknown ones, are no Verify. */
         { SG_WC_REG_MR, SG_WC_SUCCESS, IBV_WC_DRIVER3, IBV_WC_SUCCESS },
         { 0x0f, SG_WC_SUCCESS, IBV_WC_DRIVER3, IBV_WC_SUCCESS },
         { 0x7f, SG_WC_SUCCESS, IBV_WC_DRIVER3, IBV_WC_SUCCESS },

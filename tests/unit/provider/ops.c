@@ -308,7 +308,7 @@ static void window__bound(void)
     T_EQ_U64(b->mr_stag, 0);
     T_EQ_U64(b->access, 0);
     T_EQ_U64(b->length, 0);
-    /* Type 2: whoever posts chooses the key, and keeps it. */
+    /* Type 2: the program chooses the key; mw->rkey is unchanged. */
     wr.bind_mw.mw = two;
     wr.bind_mw.rkey = 0x44aa;
     wr.bind_mw.bind_info = (struct ibv_mw_bind_info){ &mr, 0x9000, 8, IBV_ACCESS_REMOTE_ATOMIC };
@@ -367,7 +367,7 @@ static void window__refused(void)
             ibv_wr_bind_mw(ex, mw, 1, &rows[i].info);
             T_EQ_INT(ibv_wr_complete(ex), rows[i].want);
         }
-        /* Whatever is asked for: a window of type 1 is not for posting. */
+        /* A window of type 1 cannot be bound by a posted request. */
         if (rows[i].type == 1) {
             T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
         }

@@ -26,7 +26,7 @@ static struct sgp_qp *make_srq_qp(struct sgp_srq *srq)
     struct ibv_qp *qp;
 
     attr.srq = &srq->vsrq.srq;
-    attr.cap.max_recv_sge = 1000; /* means nothing */
+    attr.cap.max_recv_sge = 1000; /* ignored */
     qp = sgp_create_qp_ex(w.spd.ibpd.context, &attr);
     T_NOT_NULL(qp);
     T_EQ_U64(attr.cap.max_recv_wr, 0);
@@ -194,7 +194,7 @@ static int resize_srq(struct sgp_srq *srq, uint32_t max_wr, int more)
     return sgp_modify_srq(&srq->vsrq.srq, &attr, IBV_SRQ_MAX_WR | more);
 }
 
-/* The ring that the kernel was told of has this entry, where its index belongs. */
+/* The new ring has this entry in the slot of its index. */
 static void expect_entry(uint32_t index, uint64_t wr_id)
 {
     const uint8_t *ring = (const uint8_t *)(uintptr_t)kernel.srq_resize.buf;
@@ -205,7 +205,7 @@ static void expect_entry(uint32_t index, uint64_t wr_id)
     T_EQ_U64(le64toh(h->wr_id), wr_id);
 }
 
-/* What may not have been taken is in the new ring; posting and room go on by the same indices. */
+/* Entries that the device has perhaps not taken move to the new ring; indices continue. */
 static void srq__another_size(void)
 {
     struct sgp_srq *srq;
@@ -307,7 +307,7 @@ static void resize__unread_comes_first(void)
     complete(qp->qpn, 5, 5, SG_WC_SEND, 0, SG_WC_SUCCESS);
     T_EQ_INT(sgp_poll_cq(w.cq, 1, wc), 1);
     T_EQ_U64(wc[0].wr_id, 2);
-    /* Once more, with entries left over from the first time; no event is awaited any more. */
+    /* Again, with entries left from the first resize; the queue is no longer armed. */
     sgp_cq_event(w.cq);
     w.db[SG_DB_CQ_ARM / 8] = 0;
     T_EQ_INT(sgp_resize_cq(w.cq, 1), 0);
@@ -341,7 +341,7 @@ static void resize__forgets_the_destroyed(void)
     T_EQ_INT(sgp_poll_cq(w.cq, 4, wc), 1);
     T_EQ_U64(wc[0].wr_id, 2);
     sgp_destroy_qp(&b->vqp.qp);
-    /* The last entry of the backlog is nobody's, and the queue goes with it unread. */
+    /* The last saved entry has no queue pair, and is freed unread with the completion queue. */
     world_fini();
 }
 
@@ -363,7 +363,7 @@ static void resize__refusals(void)
     w.device_pi += 1000;
     T_EQ_INT(sgp_resize_cq(w.cq, 64), EIO);
     w.device_pi = 1;
-    /* All is as before. */
+    /* The old ring is still in use. */
     T_EQ_INT(sgp_poll_cq(w.cq, 4, wc), 1);
     T_EQ_U64(record(), 1);
     sgp_destroy_qp(&qp->vqp.qp);
@@ -393,7 +393,7 @@ static void cq__moderation_and_clock(void)
 
 /* ---- domains ---- */
 
-/* An allocator that does as it is told, and what it was asked. */
+/* A scripted allocator, and a record of its calls. */
 static struct {
     unsigned asked[SGDV_RESOURCE_SRQ + 1], held;
     enum { GIVES, GIVES_ODD, HAS_NONE, LEAVES_IT } mood;
@@ -454,8 +454,8 @@ static void domains__allocators(void)
     T_NOT_NULL(qp);
     T_EQ_U64(owner.asked[SGDV_RESOURCE_QP], 2);
     T_EQ_U64(owner.held, 2);
-    T_EQ_U64(*(uint64_t *)to_sgp_qp(qp)->sq_buf.addr, 0); /* it had other content */
-    T_EQ_INT(sgp_dealloc_pd(parent), EBUSY);              /* its memory goes back there */
+    T_EQ_U64(*(uint64_t *)to_sgp_qp(qp)->sq_buf.addr, 0); /* it was cleared */
+    T_EQ_INT(sgp_dealloc_pd(parent), EBUSY);              /* still owns the memory */
     sgp_destroy_qp(qp);
     T_EQ_U64(owner.held, 0);
 

@@ -257,7 +257,7 @@ static void wr__error_or_abort_posts_nothing(void)
     ibv_wr_start(ex);
     ibv_wr_rdma_read(ex, 0, 0);
     ibv_wr_set_sge_list(ex, 3, sges);
-    ibv_wr_send(ex); /* passed over */
+    ibv_wr_send(ex); /* skipped after an error */
     ibv_wr_set_sge(ex, 0, 0, 0);
     T_EQ_INT(ibv_wr_complete(ex), EINVAL);
     ibv_wr_start(ex);
@@ -379,7 +379,7 @@ static void poll__destroyed_queue_pair(void)
     complete(b->qpn, 2, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
     complete(a->qpn, 3, 1, SG_WC_SEND, 0, SG_WC_SUCCESS);
     T_EQ_INT(sgp_destroy_qp(&a->vqp.qp), 0);
-    /* Its number is given out again at once. */
+    /* Its number is reused at once. */
     kernel.next_qpn = qpn;
     c = make_qp(8, 1, 0);
     T_EQ_U64(c->qpn, qpn);
@@ -389,7 +389,7 @@ static void poll__destroyed_queue_pair(void)
     T_EQ_U64(wc[1].wr_id, 4);
     T_EQ_U64(record(), 4);
     T_EQ_U64(atomic_load(&c->sq.tail), 1);
-    /* Only void entries: nothing to tell, but the slots go back. */
+    /* Only void entries: nothing is reported, but their slots are freed. */
     complete(b->qpn, 5, 1, SG_WC_SEND, 0, SG_WC_SUCCESS);
     complete(0x00ffffff, 6, 1, SG_WC_SEND, 0, SG_WC_SUCCESS);
     T_EQ_INT(sgp_destroy_qp(&b->vqp.qp), 0);
@@ -445,7 +445,7 @@ static void poll__extended(void)
     qp = make_qp(8, 1, 0);
 
     T_EQ_INT(ibv_start_poll(ex, &poll), ENOENT);
-    T_EQ_INT(ibv_start_poll(ex, &poll), ENOENT); /* the lock is free */
+    T_EQ_INT(ibv_start_poll(ex, &poll), ENOENT); /* and the lock is released */
     complete(qp->qpn, 21, 0, SG_WC_RECV, SG_CQE_RECV | SG_CQE_WITH_INV, SG_WC_SUCCESS);
     complete(0x00ffffff, 0, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
     complete(qp->qpn, 22, 0, SG_WC_WRITE, 0, SG_WC_FLUSH_ERR);
@@ -459,7 +459,7 @@ static void poll__extended(void)
     T_EQ_U64(ibv_wc_read_qp_num(ex), qp->qpn);
     T_EQ_U64(ibv_wc_read_completion_ts(ex), 1000);
     T_EQ_U64(ibv_wc_read_slid(ex), 0);
-    T_EQ_U64(record(), 0); /* the entry is still ours, and arming leaves it so */
+    T_EQ_U64(record(), 0); /* the entry is not released yet, also not by arming */
     T_EQ_INT(sgp_req_notify_cq(w.cq, 0), 0);
     T_EQ_U64(db(SG_DB_CQ_ARM), db_of(0x124, 0));
     T_EQ_INT(ibv_next_poll(ex), 0);
@@ -507,7 +507,7 @@ static void poll__wall_clock(void)
     after = wall();
     T_TRUE(first >= before - adapter + 1000);
     T_TRUE(first <= after - adapter + 1000);
-    /* For a second the distance is not measured again. */
+    /* The offset between the clocks is measured at most once in a second. */
     w.db[SG_DB_CLOCK / 8] = 0;
     T_EQ_INT(ibv_next_poll(ex), 0);
     T_EQ_U64(ibv_wc_read_completion_wallclock_ns(ex), first + 1);

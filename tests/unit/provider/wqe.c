@@ -25,7 +25,7 @@ static void geometry__strides(void)
     T_EQ_U64(sgp_rq_stride(16), 512);
 }
 
-/* What a stride is said to hold fits, and one more does not. */
+/* As many elements as the stride is said to hold do fit, and one more does not. */
 static void geometry__room(void)
 {
     for (uint32_t stride = SG_WQE_STRIDE_MIN; stride <= SG_WQE_STRIDE_MAX; stride *= 2) {
@@ -139,7 +139,7 @@ static void flush__octets(void)
     T_TRUE(sizeof(want) <= SG_WQE_STRIDE_MIN);
 }
 
-/* With and without each of the two optional parts: the hash comes last. */
+/* With and without each of the two optional parts; the hash is the last one. */
 static void verify__octets(void)
 {
     static const uint8_t hash[4] = { 0xc0, 0xc1, 0xc2, 0xc3 };
@@ -256,7 +256,7 @@ static void cqe__fields(void)
     T_EQ_U64(sgp_cqe_flags(tail), SG_CQE_PHASE | SG_CQE_WITH_INV | SG_CQE_RECV);
 }
 
-/* Three laps over a ring that a model of the device fills, starting at any lap. */
+/* Three rounds of a ring that a model of the device fills, starting at any round. */
 static void cqe__phase(void)
 {
     static const uint32_t starts[] = { 0, 8, 1u << 20, UINT32_MAX - 7 };
@@ -266,7 +266,7 @@ static void cqe__phase(void)
         uint32_t pi = starts[s];
         uint32_t ci = starts[s];
 
-        /* What the lap before has left. */
+        /* Entries of the previous round. */
         for (uint32_t i = 0; i < 8 && starts[s]; i++) {
             ring[i].flags_phase = (((starts[s] - 1) >> 3) & 1) ^ 1;
         }
