@@ -20,7 +20,7 @@ static uint64_t now_of(const struct bu_world *w)
     return w->side[0].h.now_ns;
 }
 
-/* Both work until nothing moves; returns the next deadline. */
+/* Runs both adapters until nothing moves; returns the next deadline. */
 static uint64_t settle(struct bu_world *w)
 {
     uint64_t next;
@@ -47,7 +47,7 @@ static uint64_t settle(struct bu_world *w)
     return next;
 }
 
-/* To 'end' at the most, or the next deadline. */
+/* Moves the clock to the next deadline, but not beyond 'end'. */
 static void step(struct bu_world *w, uint64_t end)
 {
     uint64_t to = SG_MIN(settle(w), end);
@@ -218,14 +218,14 @@ static void begin_side(struct bu_world *w, int i)
     config.guid += i;
     config.vectors = 4;
     config.max_qp = 1000 + i;
-    config.max_qp_wr = 3000; /* no power of two */
+    config.max_qp_wr = 3000; /* not a power of two */
     config.max_inline = 100;
     test_host_init(&s->h, BU_MEM, 77 + i);
-    s->h.raised[0] = s->h.raised[1] = 1; /* long ago, and lost */
+    s->h.raised[0] = s->h.raised[1] = 1; /* before MSI-X was enabled, so lost */
     s->m = machine;
     s->world = w;
     s->net = sg_mem_switch_port(w->sw, &at);
-    s->net->ops->clear_addrs(s->net); /* the driver sets it */
+    s->net->ops->clear_addrs(s->net); /* the driver sets them */
     s->a = sg_adapter_new(&s->h.host, s->net, &config);
     s->d = calloc(1, bu_driver.size);
     sg_assert(s->d);

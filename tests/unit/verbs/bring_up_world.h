@@ -54,7 +54,7 @@ void bu_world_end(struct bu_world *w);
 /* A third machine, 10.0.0.3, without any driver: it counts connections and resets them. */
 void bu_world_listen(struct bu_world *w, uint16_t port);
 
-/* Both work for so long. */
+/* Runs both adapters for 'ns'. */
 void bu_world_pass(struct bu_world *w, uint64_t ns);
 
 #endif

@@ -82,7 +82,7 @@ static T_UNUSED uint64_t at(int side, uint32_t off)
     return pair.side[side].buf + off;
 }
 
-/* A request of side 'from' about the other side's memory.  flags of the entry: SIGNALED added. */
+/* A request of side 'from' about the other side's memory.  SIGNALED is added to the flags. */
 struct ask {
     int from;
     uint8_t opcode, flags;
@@ -100,7 +100,7 @@ struct ask {
     uint32_t inv_stag;
 };
 
-/* The entry, not yet told to the adapter. */
+/* Returns the entry, for which the doorbell is not yet rung. */
 static T_UNUSED struct sg_wqe_hdr *build(const struct ask *q)
 {
     struct pair_side *s = &pair.side[q->from];
@@ -144,7 +144,7 @@ static T_UNUSED void ask(const struct ask q)
     md_sq_doorbell(&pair.side[q.from].qp);
 }
 
-/* Asks, and counts the turns of side 1 until nothing moves there: what one turn does is bounded. */
+/* Posts the request and counts the turns of side 1 until nothing moves there. */
 static T_UNUSED unsigned turns_of(const struct ask q)
 {
     struct pair_side *s = &pair.side[1];

@@ -32,7 +32,7 @@ static T_UNUSED void reconnect_slow(void)
     pair_expect(&pair, 0, SG_EV_CM_REPLY);
 }
 
-/* An octet takes a millisecond to the other side, so pair_pass() is needed; flags: SG_CONNECT_*. */
+/* Octets arrive after a millisecond, so pair_pass() is needed; flags: SG_CONNECT_*. */
 static T_UNUSED void begin_slow(uint16_t flags)
 {
     const struct sg_mem_options slow = {

@@ -126,7 +126,7 @@ static T_UNUSED bool no_event(int side)
     return !md_next_async(&pair.side[side].md, &e);
 }
 
-/* The first segment of a message comes in by connection n, and no more of it. */
+/* Only the first segment of a message arrives by connection n. */
 static T_UNUSED void begin_message(int n)
 {
     struct sg_adapter *a = pair.side[1].md.a;

@@ -14,7 +14,7 @@ static struct sg_account *account(int side)
     return &pair.side[side].md.a->account;
 }
 
-/* Nothing fits any more. */
+/* Sets the limit to what is in use, so that nothing more fits. */
 static void exhaust(int side)
 {
     account(side)->limit = account(side)->used;
@@ -25,7 +25,7 @@ static void relax(int side)
     account(side)->limit = 1 << 30;
 }
 
-/* A list of one page, over and over: it costs the guest nothing. */
+/* A page list that repeats one page, and so costs the guest no memory. */
 static struct sg_page_list cheap_list(struct md *md, uint32_t pages)
 {
     uint64_t top = md->ops->alloc(md->opaque, pages / 512 * 8ull + 8, 8);
@@ -76,7 +76,7 @@ static void rings_are_bounded(void)
             T_TRUE(n < SG_ARRAY_SIZE(made));
         }
         T_EQ_U64(rsp.status, SG_ENOMEM);
-        T_TRUE(n * 2ull * DEEP <= LIMIT); /* 8 octets for a page, which has 8 entries */
+        T_TRUE(n * 2ull * DEEP <= LIMIT); /* 8 octets for a page of 8 entries */
         T_TRUE((n + 1) * 2.1 * DEEP > LIMIT);
         T_TRUE(sg_adapter_host_memory(s->md.a) <= LIMIT);
         while (n) {
@@ -87,7 +87,7 @@ static void rings_are_bounded(void)
     pair_stop(&pair);
 }
 
-/* With less and less missing: whatever the second piece of memory is, it is not had. */
+/* Raises the limit step by step, so that later and later allocations of the command fail. */
 static void refused_until_it_fits(struct pair_side *s, const void *cmd, size_t len, uint64_t used)
 {
     uint64_t room;
@@ -98,14 +98,14 @@ static void refused_until_it_fits(struct pair_side *s, const void *cmd, size_t l
         account(0)->limit = used + room;
         st = md_cmd(&s->md, cmd, len, NULL);
         if (st == SG_OK) {
-            break; /* small things fit at last */
+            break; /* a small object fits now */
         }
         T_EQ_U64(st, SG_ENOMEM);
         T_EQ_U64(account(0)->used, used);
     }
 }
 
-/* Every command that makes something, or makes it larger. */
+/* Every command that creates or enlarges an object. */
 static void commands_are_refused(void)
 {
     struct pair_side *s = &pair.side[0];
@@ -167,7 +167,7 @@ static void commands_are_refused(void)
         T_CONTEXT("%s", rows[i].name);
         T_EQ_U64(md_cmd(&s->md, rows[i].cmd, rows[i].len, NULL), SG_OK);
     }
-    pair_stop(&pair); /* with all that is there */
+    pair_stop(&pair); /* frees all objects that are left */
 }
 
 /* Neither side gets a connection that it has no memory for, and both continue. */
@@ -200,7 +200,7 @@ static void connections_are_refused(void)
     (void)rsp;
 }
 
-/* What a connection needs only as it goes on: it is dropped, and only it. */
+/* A connection that later gets no memory that it needs is dropped; nothing else fails. */
 static void connections_that_grow(void)
 {
     static const struct {
@@ -242,7 +242,7 @@ static void elements_of_a_read(void)
     int i;
 
     begin(NULL);
-    post(0, wr(0, SG_WR_READ, 1, 0, 8, 0)); /* records and the connection's room are there */
+    post(0, wr(0, SG_WR_READ, 1, 0, 8, 0)); /* allocates records and ring */
     expect(0, 1, SG_WC_SUCCESS);
     exhaust(0);
     h = md_sq_entry(&s->qp);

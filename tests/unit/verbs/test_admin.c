@@ -16,7 +16,7 @@ static void begin(const struct sg_adapter_config *config)
     md_create_cq(&s.md, &cq, 16);
 }
 
-/* The command works as it is, and each row makes it fail without any effect. */
+/* The unchanged command works; with each row it fails and has no effect. */
 static void try_fields(const void *good, size_t len, const struct field_row *rows, size_t count)
 {
     struct sg_adapter_census before, after;
@@ -441,7 +441,7 @@ static void all_queue_pairs(void)
     solo_end(&s);
 }
 
-/* A late event of the destroyed one must not be taken for an event of the next one. */
+/* A late event of a destroyed object must not be taken for an event of the next object. */
 static void numbers_are_fresh(void)
 {
     struct sg_cmd_create_srq srq;
@@ -497,7 +497,7 @@ static void queries(void)
     T_EQ_U64(sg_get_le32(&caps->max_inline), 512);
     T_EQ_U64(sg_get_le32(&caps->max_fr_pages), 262144);
     T_EQ_U64(sg_get_le64(&caps->page_size_mask), 0x7ffff000);
-    /* A shorter answer does not exceed its room. */
+    /* A short buffer gets a short answer. */
     memset(caps, 0xaa, sizeof(*caps));
     sg_put_le32(&q.out_len, 8);
     T_EQ_U64(md_cmd(&s.md, &q, sizeof(q), NULL), SG_OK);
@@ -529,7 +529,7 @@ static void ring_pressure(void)
         }
         md_settle(&s.md);
         for (i = 0; i < MD_ADMIN_SIZE; i++) {
-            md_submit(&s.md, &nop, sizeof(nop)); /* its slot is free, its completion's is not */
+            md_submit(&s.md, &nop, sizeof(nop)); /* room for it, not for its completion */
         }
         md_settle(&s.md);
         for (i = 0; i < 2 * MD_ADMIN_SIZE; i++) {
@@ -556,7 +556,7 @@ static void admin_events(void)
     T_EQ_U64(s.h.raised[0], before + 1);
     T_EQ_U64(md_cmd(&s.md, &nop, sizeof(nop), NULL), SG_OK);
     T_EQ_U64(s.h.raised[0], before + 1); /* disarmed by the first */
-    /* Completed between two armings and not taken: made up for. */
+    /* A completion that came before arming and is unread raises the vector at once. */
     md_submit(&s.md, &nop, sizeof(nop));
     md_settle(&s.md);
     s.md.aeq.cons++; /* the event above */
@@ -565,7 +565,7 @@ static void admin_events(void)
     solo_end(&s);
 }
 
-/* REG_MR of a list that is one leaf page of zeros, over and over. */
+/* REG_MR with a page list that repeats one leaf page of zeros. */
 static struct sg_cmd_reg_mr long_command(uint32_t pages)
 {
     uint32_t top_entries = pages / 512, i;
@@ -585,7 +585,7 @@ static struct sg_cmd_reg_mr long_command(uint32_t pages)
     return c;
 }
 
-/* A turn reads so many page addresses; a longer list goes on in the next one. */
+/* A turn reads a limited number of page addresses; a longer list continues in the next turn. */
 static void long_commands(void)
 {
     enum { PAGES = 1 << 17, COMMANDS = 3, TURNS = PAGES / SG_TURN_PAGES };
@@ -605,7 +605,7 @@ static void long_commands(void)
 
         T_CONTEXT("turn %u", i);
         T_TRUE(sg_adapter_run(s.md.a, 65536));
-        /* A leaf and the address of the leaf for 512 of them, and the command. */
+        /* Two reads for 512 pages (a leaf and its address), and one for the command. */
         T_TRUE(s.h.dma_reads - before <= 2 * SG_TURN_PAGES / 512 + 1);
         T_TRUE(md_reap(&s.md, &rsp) == (i % TURNS == 0));
         T_EQ_U64(rsp.status, SG_OK);
@@ -633,7 +633,7 @@ static void long_command_ends(void)
         sg_adapter_census(s.md.a, &census);
         T_EQ_U64(census.mrs, 0);
         T_TRUE(sg_adapter_host_memory(s.md.a) >= 8 << 18);
-        if (round == 0) { /* the command itself was copied: only its list counts */
+        if (round == 0) { /* the command itself was copied, its list was not */
             s.h.fault_lo = sg_get_le64(&c.pages.addr);
             s.h.fault_hi = s.h.fault_lo + 8 * 512;
             md_settle(&s.md);

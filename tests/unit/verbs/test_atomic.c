@@ -16,7 +16,7 @@ struct atomic_op {
     uint32_t sink, room; /* offset in side 0's buffer; 0: SINK, 8 octets */
 };
 
-/* The entry, not yet told to the adapter. */
+/* Returns the entry, for which the doorbell is not yet rung. */
 static struct sg_wqe_hdr *build_op(const struct atomic_op *o)
 {
     struct pair_side *s = &pair.side[0];
@@ -147,7 +147,7 @@ static void arithmetic(void)
     place_end();
 }
 
-/* CPUs change the word in between: none of their changes is lost, and each turn is bounded. */
+/* CPUs change the word meanwhile: none of their changes is lost, and each turn is bounded. */
 static void interference(void)
 {
     static const unsigned times[] = { 1, 63, 64, 1000 };
@@ -389,7 +389,7 @@ static void strides(void)
     }
 }
 
-/* The sink goes away while the answer is on its way. */
+/* The sink is deregistered while the answer is on its way. */
 static void sink_gone(void)
 {
     uint32_t sink, stag;
@@ -533,7 +533,7 @@ static void second_connection(struct md_qp qp[2])
     pair_expect(&pair, 0, SG_EV_CM_REPLY);
 }
 
-/* One counter, two streams and a CPU: every count is there, and no two found the same value. */
+/* Two streams and a CPU increment one counter: none is lost, and no two find the same value. */
 static void two_streams(void)
 {
     enum { N = 50 };
@@ -567,7 +567,7 @@ static void two_streams(void)
         T_TRUE(md_poll(&pair.side[0].cq, &c));
         T_EQ_U64(c.status, SG_WC_SUCCESS);
     }
-    T_SHOWS("EXT-02") { /* no two of them found the same */
+    T_SHOWS("EXT-02") { /* no two found the same value */
         for (i = 0; i < 2 * N; i++) {
             uint64_t found = word(0, 4096 + 8 * i);
 

@@ -15,8 +15,8 @@ static const uint64_t nowhere = 0x7000000000; /* does not respond */
 
 static struct {
     uint32_t srqn, window, region, odp, fast, bound_window;
-    uint32_t conn;       /* that was asked for and is not answered */
-    uint32_t idle_qp;    /* for it */
+    uint32_t conn;       /* requested by side 0 and not answered yet */
+    uint32_t idle_qp;    /* to accept it with */
     uint64_t room;       /* a page for lists and answers */
     struct md_qp asking; /* of side 0 */
 } o;
@@ -55,7 +55,7 @@ static void bind_window(uint32_t region)
     expect(1, 0, SG_WC_SUCCESS);
 }
 
-/* Side 0 asks for a second connection, and side 1 has not answered. */
+/* Side 0 requests a second connection, which side 1 does not answer. */
 static void ask(void)
 {
     struct pair_side *s = &pair.side[0];
@@ -117,7 +117,7 @@ static void remember(void)
     memcpy(memory, pair.side[1].h.mem, MEM);
 }
 
-/* The rings of commands and answers are what they are. */
+/* The rings of commands and answers are not compared. */
 static void skip_ring(const struct md_ring *r)
 {
     size_t at = r->base - TEST_HOST_BASE;
@@ -228,7 +228,7 @@ static void map_pages(void)
         { FIELD(sg_cmd_map_pages, count), 0, SG_EINVAL },
         { FIELD(sg_cmd_map_pages, count), ODP_PAGES + 1, SG_EINVAL },
         { FIELD(sg_cmd_map_pages, count), UINT64_MAX, SG_EINVAL },
-        { FIELD(sg_cmd_map_pages, count), 1ull << 61, SG_EINVAL }, /* times 8 is 2^64 */
+        { FIELD(sg_cmd_map_pages, count), 1ull << 61, SG_EINVAL }, /* 8 times that is 2^64 */
         { FIELD(sg_cmd_map_pages, list), TEST_HOST_BASE + 4, SG_EINVAL },
         { FIELD(sg_cmd_map_pages, list), UINT64_MAX - 7, SG_EINVAL },
         { FIELD(sg_cmd_map_pages, list), nowhere, SG_EFAULT },
@@ -332,7 +332,7 @@ static void shared_queues(void)
     end_busy();
 }
 
-/* Contexts have nothing in common but what the kernel made. */
+/* User contexts share only the objects that the kernel created. */
 static void foreign_queues(void)
 {
     struct pair_side *s = &pair.side[1];
@@ -436,7 +436,7 @@ static struct sg_cmd_connect answer_cmd(uint8_t op)
         FIELD(sg_cmd_connect, flags), 0x8000, SG_EINVAL                \
     }
 
-/* After a refused answer the peer still waits, and the right answer reaches it. */
+/* After a refused ACCEPT or REJECT the peer still waits, and a correct one reaches it. */
 static void answers(void)
 {
     struct sg_cmd_connect c;
@@ -521,7 +521,7 @@ static void states(void)
         expect_same();
         T_EQ_U64(md_qp_state(&pair.side[1].qp), SG_QP_RTS);
     }
-    /* The rights are those of before: the peer still writes. */
+    /* The rights are unchanged: the peer can still write. */
     fill(0, 0, 64, 1);
     post(0, wr(0, SG_WR_WRITE, 1, 0, 64, 8192));
     expect(0, 1, SG_WC_SUCCESS);
@@ -533,7 +533,7 @@ static void states(void)
 
 static const uint32_t edges[] = { 0, 1, 2, 0x1000, 0x7fffffff, 0x80000000, UINT32_MAX };
 
-/* Something that is nearly right, so that a single wrong word is what is judged. */
+/* A command that is nearly right, so that the one wrong word decides. */
 static void nearly(uint8_t op, uint8_t cmd[SG_ADMIN_CMD_SIZE])
 {
     struct pair_side *s = &pair.side[1];

@@ -11,7 +11,7 @@ enum { FR_PAGES = 2, ENTRY = SG_WQE_STRIDE_MAX, AT = 4096, ALL_OPCODES = SG_WR_A
 
 static const uint64_t nowhere = 0x7000000000;
 
-/* Of side 0: what entries name. */
+/* Objects of side 0 that entries name. */
 static struct {
     uint32_t fast, valid_fast, window, region, read_only;
     uint64_t list;
@@ -56,7 +56,7 @@ static void reg_entry(struct entry *e, uint32_t stag)
     e->reg.page_shift = SG_PAGE_SHIFT;
 }
 
-/* An entry of that opcode with which nothing is wrong. */
+/* A correct entry of that opcode. */
 static void good_entry(struct entry *e, uint8_t opcode)
 {
     memset(e, 0, sizeof(*e));
@@ -115,7 +115,7 @@ static void good_entry(struct entry *e, uint8_t opcode)
     }
 }
 
-/* Side 0 registers its fast region for good. */
+/* Side 0 registers its fast region, which then stays valid. */
 static void make_valid(void)
 {
     struct entry *e = (void *)md_sq_entry(&pair.side[0].qp);
@@ -210,7 +210,7 @@ static void refuse(const struct bad_requests_row *r)
     expect(1, 9, SG_WC_FLUSH_ERR);
     for (i = 0; i < 2; i++) {
         sg_adapter_census(pair.side[i].md.a, &now);
-        now.conns = was[i].conns; /* that is over */
+        now.conns = was[i].conns; /* the connection has ended */
         T_EQ_MEM(&now, &was[i], sizeof(now));
         T_EQ_MEM(pair_buf(&pair, i), before[i], PAIR_BUF);
     }
@@ -231,7 +231,7 @@ static void refuse_rows(const struct bad_requests_row *rows, size_t n)
 
 /* ---- the header ---- */
 
-/* What the rows below start from does work. */
+/* The entries that the rows below change do work. */
 static void good_ones(void)
 {
     for (unsigned op = 0; op < ALL_OPCODES; op++) {
@@ -284,7 +284,7 @@ static void unknown_opcodes(void)
     }
 }
 
-/* INLINE where there is no payload of ours, and too much of it. */
+/* INLINE with opcodes that send no payload, and with too much payload. */
 static void inline_data(void)
 {
     static const bool allowed[ALL_OPCODES] = {
@@ -301,7 +301,7 @@ static void inline_data(void)
             refuse_rows(&r, 1);
             continue;
         }
-        /* Both fields are next to each other but one: a word of flags, elements and the length. */
+        /* One row sets both flags and inline_len, with the octets between them. */
         r = length;
         r.name = "flags INLINE, inline_len";
         r.offset = offsetof(struct entry, h.flags);
@@ -341,7 +341,7 @@ static void elements(void)
     }
 }
 
-/* Sinks of what comes back. */
+/* Sinks of answers. */
 static void sinks(void)
 {
     static const struct {
@@ -491,7 +491,7 @@ static void extensions(void)
 
 /* ---- the peer's memory ---- */
 
-/* What the peer's adapter refuses: its Terminate is the status, and it has touched nothing. */
+/* The peer's adapter refuses these: its Terminate gives the status, and it touched no memory. */
 static void remote_fields(void)
 {
     static const struct {

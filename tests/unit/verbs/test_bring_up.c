@@ -190,7 +190,7 @@ static void end_with_objects(void)
     stop_both();
 }
 
-/* After the end of a connection: another QP for each side. */
+/* After the end of a connection, each side gets another QP. */
 static void renew_qps(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -310,7 +310,7 @@ static void accepts_a_newer_minor_version(void)
     stop_both();
 }
 
-/* More commands than the ring has entries, several times over, and their statuses. */
+/* Several times more commands than the ring has entries, and their statuses. */
 static void commands_and_statuses(void)
 {
     uint32_t pd[700], stag, other;
@@ -364,7 +364,7 @@ static void sends_both_ways(void)
     struct bu_wc wc;
 
     begin_connected();
-    for (unsigned i = 0; i < 600; i++) { /* the queues go round, and every phase twice */
+    for (unsigned i = 0; i < 600; i++) { /* the rings wrap, with each phase twice */
         const uint32_t len = sizes[i % 6];
         const int from = i % 2;
 
@@ -434,7 +434,7 @@ static void reads_and_elements(void)
     end_with_objects();
 }
 
-/* A full queue takes no more, and all of it again when a late completion frees the early ones. */
+/* A full queue takes nothing; one late completion frees all entries before it. */
 static void queues_fill_and_drain(void)
 {
     struct bu_wr wr;
@@ -496,12 +496,12 @@ static void events_of_two_queues(void)
     connect_both();
 
     first = ends[1].cq;
-    for (unsigned i = 0; i < 200; i++) { /* event queues go round, too */
+    for (unsigned i = 0; i < 200; i++) { /* event queues wrap, too */
         receive(1, i, 0, 8);
         T_EQ_INT(drv->cq_wait(ends[1].d, cq, 0), BU_TIMEOUT); /* armed from here on */
         send(0, local(&ends[0], SG_WR_SEND, i, 0, 8));
         expect(&ends[0], i, SG_WC_SUCCESS);
-        T_EQ_INT(drv->cq_wait(ends[1].d, first, 10), BU_TIMEOUT); /* the other's event comes */
+        T_EQ_INT(drv->cq_wait(ends[1].d, first, 10), BU_TIMEOUT); /* another queue's event */
         OK(drv->cq_wait(ends[1].d, cq, WAIT_MS));
         T_TRUE(drv->cq_poll(ends[1].d, cq, &wc));
         T_EQ_U64(wc.wr_id, i);
@@ -612,7 +612,7 @@ static void refused_and_rejected(void)
     OK(drv->connect(ends[0].d, ends[0].qp, &ends[0].at, &nobody, NULL, &ends[0].conn));
     ev = expect_event(&ends[0], SG_EV_CM_REPLY);
     T_EQ_U64(ev.status, SG_CM_REFUSED);
-    for (unsigned i = 0; i < 100; i++) { /* the async queue goes round */
+    for (unsigned i = 0; i < 100; i++) { /* the async queue wraps */
         OK(drv->connect(ends[0].d, ends[0].qp, &ends[0].at, &ends[1].at, NULL, &ends[0].conn));
         ev = expect_event(&ends[1], SG_EV_CM_REQUEST);
         OK(drv->reject(ends[1].d, ev.conn, &no));
@@ -666,7 +666,7 @@ static void lose(struct bu_side *s, enum loss how)
     }
 }
 
-/* Each of them is noticed in time, everything ends, and a new start works. */
+/* The driver notices each loss in time, all calls end, and a new start works. */
 static void recovers_from(enum loss how)
 {
     struct bu_event ev;
@@ -678,7 +678,7 @@ static void recovers_from(enum loss how)
     lose(ends[0].s, how);
     then = world.side[0].h.now_ns;
     if (how != SILENT) {
-        T_TRUE(drv->lost(ends[0].d)); /* its registers tell */
+        T_TRUE(drv->lost(ends[0].d)); /* its registers show it */
     }
     if (how == FATAL) {
         if (drv->next_event(ends[0].d, &ev, WAIT_MS) == BU_OK) {
@@ -697,7 +697,7 @@ static void recovers_from(enum loss how)
     ends[0].buf = NULL;
     drv->stop(ends[0].d);
     ends[0].s->frozen = ends[0].s->removed = false;
-    world.side[0].h.guest_errors = 0; /* a lost adapter complains about what it is still told */
+    world.side[0].h.guest_errors = 0; /* a lost adapter logs accesses that still come */
 
     OK(drv->start(ends[0].d, &ends[0].s->m));
     OK(drv->set_addr(ends[0].d, ends[0].at.ip, 24));
@@ -728,7 +728,7 @@ static void recovers_from_silence(void)
     recovers_from(SILENT);
 }
 
-/* stop() without any teardown before: the reset ends all of it. */
+/* stop() without any teardown before: the reset ends all objects. */
 static void stops_in_the_middle(void)
 {
     begin_connected();

@@ -14,7 +14,7 @@ enum { MS = 1000000, LARGE = 200 * 1024 };
     (SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | \
      SG_ACCESS_REMOTE_ATOMIC)
 
-/* Connected over a network with so much delay and room, in octets. */
+/* Connects over a network with this delay and room (in octets). */
 static void begin_over(uint64_t delay_ns, size_t room, uint32_t piece)
 {
     const struct sg_mem_options net = {
@@ -68,7 +68,7 @@ static void fetch_add(uint64_t id, uint32_t sink)
     md_sq_doorbell(&s->qp);
 }
 
-/* A CM event of this kind with this status comes, and nothing fatal before it. */
+/* DISCONNECT and CLOSED come, both with status CLOSED. */
 static void ends_orderly(int side)
 {
     struct sg_eqe e = pair_expect(&pair, side, SG_EV_CM_DISCONNECT);
@@ -78,7 +78,7 @@ static void ends_orderly(int side)
     T_EQ_U64(e.cm_status, SG_CM_CLOSED);
 }
 
-/* Completed Sends arrive, however long TCP takes for them, as long as it takes them. */
+/* Completed Sends arrive, however long TCP needs, as long as the peer takes octets. */
 static void completed_is_delivered(void)
 {
     struct sg_cqe c;
@@ -94,7 +94,7 @@ static void completed_is_delivered(void)
     }
     T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING), SG_OK);
     pair_pass(&pair, 1000ull * MS);
-    T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_CLOSING); /* longer than a close without data */
+    T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_CLOSING); /* a close without data would be over */
     pair_pass(&pair, 20000ull * MS);
     for (i = 0; i < 14; i++) {
         T_TRUE(md_poll(&pair.side[1].cq, &c));
@@ -105,7 +105,7 @@ static void completed_is_delivered(void)
     end();
 }
 
-/* A peer that asks for more with each answer does not keep a close from happening. */
+/* A peer that sends a new Read after each answer does not delay the close for ever. */
 static void reader_cannot_hold(void)
 {
     unsigned done = 0, step;
@@ -131,7 +131,7 @@ static void reader_cannot_hold(void)
     T_TRUE(told);
     T_EQ_U64(e.event, SG_EV_CM_DISCONNECT);
     T_EQ_U64(e.cm_status, SG_CM_CLOSED);
-    T_TRUE(done <= 9); /* those that were asked for before, and no more */
+    T_TRUE(done <= 9); /* only those requested before the close */
     pair_pass(&pair, 1000ull * MS);
     ends_orderly(0);
     T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);
@@ -145,7 +145,7 @@ static void close_under_load(void)
     unsigned k, cut;
 
     for (k = 0; k < SG_ARRAY_SIZE(ops); k++) {
-        for (cut = 2; cut < 40; cut++) { /* FIN meets the message wherever it is */
+        for (cut = 2; cut < 40; cut++) { /* FIN comes at each point of the message */
             struct sg_cqe c;
 
             T_CONTEXT("opcode %u, %u ms", ops[k], cut);
@@ -180,7 +180,7 @@ static void post_after_close(void)
         expect(0, 4, SG_WC_FLUSH_ERR);
         expect(1, 1, SG_WC_SUCCESS);
         expect(1, 2, SG_WC_FLUSH_ERR);
-        post(0, wr(0, SG_WR_SEND, 5, 0, 64, 0)); /* nor is what comes when it is over */
+        post(0, wr(0, SG_WR_SEND, 5, 0, 64, 0)); /* nor is work posted after the end */
         expect(0, 5, SG_WC_FLUSH_ERR);
     }
     end();
@@ -204,7 +204,7 @@ static void unanswered_work(void)
     end();
 }
 
-/* The sink of an answer was taken away by its owner; a sound Write of the peer comes with it. */
+/* The sink's owner deregisters it before the answer comes, together with a valid Write. */
 static void own_fault_blames_nobody(void)
 {
     static const uint8_t ops[] = { SG_WR_FETCH_ADD, SG_WR_READ };
@@ -237,13 +237,13 @@ static void own_fault_blames_nobody(void)
         expect(1, 2, SG_WC_SUCCESS);
         T_TRUE(md_poll(&pair.side[1].cq, &c));
         T_EQ_U64(sg_get_le64(&c.wr_id), 3);
-        T_EQ_U64(c.status, SG_WC_REM_OP_ERR);    /* of the layer, not of its access */
+        T_EQ_U64(c.status, SG_WC_REM_OP_ERR);    /* not an access error of the peer */
         T_EQ_U64(sg_get_le32(&c.vendor_err), 0); /* 0/0/00 */
         end();
     }
 }
 
-/* An answer that overtakes an older request: its own entry has the fault, not the oldest. */
+/* An answer overtakes that of an older request: the fault is its own entry's, not the oldest's. */
 static void fault_of_a_younger_read(void)
 {
     const struct sg_read_sink sink = { .to = 0, .cookie = 1, .stag = 0 };
@@ -269,7 +269,7 @@ static void fault_of_a_younger_read(void)
     end();
 }
 
-/* The queue pair broke while the peer's Reply was under way: the peer hears why. */
+/* The queue pair fails while the peer's Reply is under way: a Terminate tells the peer why. */
 static void broken_at_the_reply(void)
 {
     struct sg_adapter *a;
@@ -302,7 +302,7 @@ static void broken_at_the_reply(void)
     T_EQ_U64(sg_engine_stats(a->engine)->tx_terminates, 1);
     T_EQ_U64(sg_engine_stats(pair.side[1].md.a->engine)->rx_terminates, 1);
     pair_settle(&pair);
-    T_FALSE(md_next_async(&pair.side[0].md, &e)); /* the last word, as of each that failed */
+    T_FALSE(md_next_async(&pair.side[0].md, &e)); /* the last event, as for any failed CONNECT */
     end();
 }
 

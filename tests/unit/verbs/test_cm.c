@@ -77,7 +77,7 @@ static void reconnect(void)
         for (i = 0; i < 2; i++) {
             T_EQ_U64(md_modify_qp(&pair.side[i].qp, SG_QP_IDLE), SG_OK);
         }
-        /* A number that an event in some queue may still mean is not given again at once. */
+        /* An unread event may still name the old number, so it is not reused at once. */
         for (i = 0; i < 2; i++) {
             used[i] |= 1u << pair.side[i].conn;
         }
@@ -90,8 +90,8 @@ static void reconnect(void)
 }
 
 /*
- * A Write that the end of its connection cut is over: the first one of the next connection counts
- * as one, and its milestone names where it went.
+ * A Write that was cut short by the end of its connection does not continue in the next one: the
+ * first Write there is counted as one, and its milestone has its own address.
  */
 static void reconnect_after_a_cut_write(void)
 {
@@ -206,7 +206,7 @@ static void unlisten_with_requests(void)
     end();
 }
 
-/* Sends that were reported arrive even if their queue pair is destroyed at once. */
+/* Completed Sends arrive even if their queue pair is destroyed at once. */
 static void destroy_delivers(void)
 {
     begin(NULL);
@@ -216,7 +216,7 @@ static void destroy_delivers(void)
     end();
 }
 
-/* The peer, still sending, must not lose them by the answer to what it sends. */
+/* The same while the peer is sending: an RST in answer would make it lose them. */
 static void destroy_delivers_under_fire(void)
 {
     const struct sg_mem_options net = {
@@ -239,7 +239,7 @@ static void destroy_delivers_under_fire(void)
     }
     for (i = 0; i < 4; i++) {
         pair_settle(&pair);
-        T_TRUE(md_poll(&pair.side[0].cq, &c)); /* sent, not there yet */
+        T_TRUE(md_poll(&pair.side[0].cq, &c)); /* sent, not arrived yet */
     }
     T_EQ_U64(md_cmd_id(&pair.side[0].md, SG_ADMIN_DESTROY_QP, qp->qpn), SG_OK);
     pair_pass(&pair, 10000000);
@@ -254,8 +254,8 @@ static void destroy_delivers_under_fire(void)
 }
 
 /*
- * The same with a program that closes, takes its memory back and then destroys the queue pair: the
- * peer's Writes come in between, and find neither memory nor, behind our FIN, a Terminate.
+ * The same with a program that closes, deregisters its memory and then destroys the queue pair.  A
+ * Write of the peer comes in between: its region is gone, and no Terminate can follow our FIN.
  */
 static void close_delivers_under_fire(void)
 {
@@ -283,7 +283,7 @@ static void close_delivers_under_fire(void)
     }
     for (i = 0; i < 4; i++) {
         pair_settle(&pair);
-        T_TRUE(md_poll(&pair.side[0].cq, &c)); /* sent, not there yet */
+        T_TRUE(md_poll(&pair.side[0].cq, &c)); /* sent, not arrived yet */
     }
     T_EQ_U64(md_modify_qp(qp, SG_QP_CLOSING), SG_OK);
     pair_settle(&pair);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CM_DATA: the data of a connection's events are there when the driver reads them, which may be
- * long after the connection has ended; and the memory for them is bounded.
+ * CM_DATA: the data of a connection's events are still there when the driver reads them, which may
+ * be long after the connection has ended; the memory for them is bounded.
  */
 #include "pair_rig.h"
 
@@ -72,7 +72,7 @@ static void reply_then_end(void)
         e = pair_expect(&pair, 0, SG_EV_CM_CLOSED);
         T_EQ_U64(sg_get_le32(&e.conn), conn);
         expect_reply_data(conn);
-        expect_reply_data(conn); /* as often as it is asked */
+        expect_reply_data(conn); /* as often as the driver asks */
         /* The passive side's own depths, too. */
         T_EQ_U64(ask(1, pair.side[1].conn, &d), SG_OK);
         T_EQ_U64(sg_get_le16(&d.pdata_len), 5);
@@ -83,7 +83,7 @@ static void reply_then_end(void)
     }
 }
 
-/* IDLE leaves it, the next connection takes its place; a CONNECT that fails at once does not. */
+/* IDLE and a CONNECT that fails at once keep the data; the next connection replaces them. */
 static void until_the_next(void)
 {
     struct sg_cm_data d;
@@ -113,7 +113,7 @@ static void until_the_next(void)
     end();
 }
 
-/* What has ended does not take the place of what begins, however few numbers there are. */
+/* Past connections never block a new one, however few numbers there are. */
 static void numbers_run_out(void)
 {
     struct sg_adapter_config config;
@@ -170,7 +170,7 @@ static void request_taken_back(void)
     end();
 }
 
-/* Destruction of the queue pair, reset of the adapter: nothing is left of past connections. */
+/* When the queue pair is destroyed or the adapter reset, no past connection is left. */
 static void reset_forgets(void)
 {
     pair_start(&pair, NULL, NULL);

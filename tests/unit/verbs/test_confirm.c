@@ -15,7 +15,7 @@ static void begin_confirming(const struct md_qp_params *params)
     pair_connect(&pair);
 }
 
-/* What is complete is placed, at the very moment of the completion. */
+/* At the moment of its completion, a message is placed at the peer. */
 static void placed(void)
 {
     struct sg_cqe c;
@@ -39,7 +39,7 @@ static void placed(void)
     end();
 }
 
-/* A Write that the peer refuses fails itself, though TCP had taken it; the next one is flushed. */
+/* A Write that the peer refuses fails, though TCP had taken it; the next one is flushed. */
 static void refused_write(void)
 {
     struct md_wr bad;
@@ -57,7 +57,7 @@ static void refused_write(void)
     end();
 }
 
-/* The peer's receive has no memory of its own: its mistake, and our Send did not succeed. */
+/* The peer's receive names a bad region: its mistake, but our Send did not succeed. */
 static void refused_send(void)
 {
     begin_confirming(NULL);
@@ -68,7 +68,7 @@ static void refused_send(void)
     end();
 }
 
-/* Every opcode, quiet entries between, more than a batch: in order, all of them, once. */
+/* Many entries of each kind, signaled or not: each completes once, in order. */
 static void in_order(void)
 {
     static const uint8_t ops[] = { SG_WR_WRITE, SG_WR_WRITE, SG_WR_READ, SG_WR_SEND, SG_WR_WRITE };
@@ -99,7 +99,7 @@ static void in_order(void)
     end();
 }
 
-/* With endless work probes are sent nevertheless, but not one for each message. */
+/* Under steady load probes are still sent, but not one for each message. */
 static void busy(void)
 {
     enum { COUNT = 200, TURN = 512 };
@@ -137,7 +137,7 @@ static void busy(void)
     end();
 }
 
-/* Side 0's window is bound to nothing, which sends nothing. */
+/* Unbinds a window of side 0: an operation that sends no message. */
 static void unbind(uint32_t window, uint64_t id)
 {
     struct sg_wqe_hdr *h = md_sq_entry(&pair.side[0].qp);
@@ -149,7 +149,7 @@ static void unbind(uint32_t window, uint64_t id)
     md_sq_doorbell(&pair.side[0].qp);
 }
 
-/* Behind the last message comes something that sends none. */
+/* The last message is followed by an operation that sends none. */
 static void local_operation_last(void)
 {
     struct pair_side *s = &pair.side[0];
@@ -168,7 +168,7 @@ static void local_operation_last(void)
     end();
 }
 
-/* Our own mistake: what went out before it is reported as sent. */
+/* Our own entry fails: messages sent before it complete with success. */
 static void own_mistake(void)
 {
     struct md_wr bad;
@@ -185,7 +185,7 @@ static void own_mistake(void)
     end();
 }
 
-/* A queue pair that leaves when all is sent, but unconfirmed, closes by FIN: all arrives. */
+/* A queue pair destroyed when all is sent but not confirmed closes by FIN, so all arrives. */
 static void last_words(void)
 {
     struct pair_side *s = &pair.side[0];
@@ -243,7 +243,7 @@ static void closing(void)
     pair_stop(&pair);
 }
 
-/* A Read fails by its own sink; what was sent before it did arrive. */
+/* A Read fails because of its own sink; messages sent before it did arrive. */
 static void lost_sink(void)
 {
     struct pair_side *s = &pair.side[0];

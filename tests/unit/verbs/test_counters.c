@@ -77,7 +77,7 @@ static void counting(void)
     w.rkey = read_only;
     post(0, w);
     w.opcode = SG_WR_READ;
-    post(0, w); /* behind the Write that ends the stream */
+    post(0, w); /* not executed: the Write ends the stream */
     pair_settle(&pair);
     m = mr_stats(1, read_only);
     T_EQ_U64(COUNT(m, refused), 1);
@@ -106,7 +106,7 @@ static void queries(void)
     end();
 }
 
-/* The fault of a running adapter: event, status, silence; reset and everything anew. */
+/* A fault of a running adapter: event, status, no more writes; after a reset it works again. */
 static void fault_and_recovery(void)
 {
     struct pair_side *s = &pair.side[1];
@@ -123,11 +123,11 @@ static void fault_and_recovery(void)
     pair_settle(&pair);
     post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
     pair_settle(&pair);
-    T_FALSE(md_poll(&s->cq, &c)); /* nothing is written any more */
+    T_FALSE(md_poll(&s->cq, &c)); /* it writes nothing any more */
     pair_pass(&pair, 10000000000ull);
     T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR); /* the peer saw a reset */
     sg_adapter_break(s->md.a);
-    T_FALSE(md_next_async(&s->md, &e)); /* once */
+    T_FALSE(md_next_async(&s->md, &e)); /* only one event */
     md_write(&s->md, SG_REG_CTRL, SG_CTRL_RESET);
     T_EQ_U64(md_read(&s->md, SG_REG_FATAL), SG_FATAL_NONE);
     sg_adapter_break(s->md.a); /* not enabled: no effect */

@@ -76,7 +76,7 @@ static void resizing(void)
     end();
 }
 
-/* Full rings: what is not consumed must fit; nothing changes when it does not. */
+/* Unread completions must fit into the new ring; if they do not, nothing changes. */
 static void too_small(void)
 {
     struct md_cq *cq = &pair.side[1].cq;
@@ -93,7 +93,7 @@ static void too_small(void)
         expect(1, i, SG_WC_SUCCESS);
         expect(0, i, SG_WC_SUCCESS);
     }
-    T_EQ_U64(resize(cq, 2, &old, &at), SG_OK); /* the record tells that all is consumed */
+    T_EQ_U64(resize(cq, 2, &old, &at), SG_OK); /* the record says that all are read */
     T_EQ_U64(at, 3);
     /* The new ring's bounds hold. */
     for (i = 0; i < 3; i++) {
@@ -106,7 +106,7 @@ static void too_small(void)
     end();
 }
 
-/* An event that is wanted stays wanted, in either ring. */
+/* An armed queue stays armed across a change of rings. */
 static void armed_across(void)
 {
     struct md_cq *cq = &pair.side[1].cq;
@@ -219,7 +219,7 @@ static void moderation(void)
     send_both(3); /* the fourth */
     T_TRUE(event());
     drain();
-    send_both(4); /* not armed: counts for nothing until then */
+    send_both(4); /* not armed: no event */
     T_FALSE(event());
     drain();
     md_arm(cq, false);
@@ -227,18 +227,18 @@ static void moderation(void)
     T_FALSE(event());
     pair_pass(&pair, 99000);
     T_FALSE(event());
-    pair_pass(&pair, 1000); /* the period of the first */
+    pair_pass(&pair, 1000); /* the period began with the first completion */
     T_TRUE(event());
     pair_pass(&pair, 1000000);
     T_FALSE(event());
-    /* A completion that came since counts as well when it is armed. */
+    /* An unread completion that came before arming counts, too. */
     send_both(6);
     md_arm(cq, false);
     T_FALSE(event());
     pair_pass(&pair, 100000);
     T_TRUE(event());
     drain();
-    /* Taking moderation away reports what was put off. */
+    /* Disabling moderation sends the event that was put off. */
     md_arm(cq, false);
     send_both(7);
     T_FALSE(event());
@@ -252,7 +252,7 @@ static void moderation(void)
     end();
 }
 
-/* One of the two numbers missing means at once; only what was asked for counts. */
+/* Without count or period events come at once; only completions that were asked for count. */
 static void moderation_edges(void)
 {
     static const uint16_t none[][2] = { { 0, 100 }, { 1, 100 }, { 8, 0 } };
@@ -284,7 +284,7 @@ static void moderation_edges(void)
         T_EQ_U64(event(), i == 1);
     }
     drain();
-    /* The queue goes while its event is put off. */
+    /* The queue is destroyed while its event is put off. */
     md_arm(cq, false);
     send_both(4);
     T_FALSE(event());

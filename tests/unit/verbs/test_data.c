@@ -132,7 +132,7 @@ static void gather_scatter_inline(void)
     end();
 }
 
-/* A host that maps nothing, or little, makes us copy. */
+/* The adapter copies if the host maps no memory, or little. */
 static void without_mapping(void)
 {
     begin(NULL);
@@ -217,10 +217,10 @@ struct remote_row {
     int64_t to_off;
     uint32_t access;
     uint8_t event;
-    uint32_t vendor; /* of the Terminate seen by the requester, top octets */
+    uint32_t vendor; /* upper octets, from the Terminate that the requester sees */
 };
 
-/* Accesses that the peer must refuse, and what each side hears of it. */
+/* Accesses that the peer must refuse, and what is reported at each side. */
 static void remote_protection(void)
 {
     const uint32_t w = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE;
@@ -265,7 +265,7 @@ static void remote_protection(void)
             c = expect(0, 9, SG_WC_REM_ACCESS_ERR);
             T_EQ_U64(sg_get_le32(&c.vendor_err), rows[i].vendor);
         } else {
-            expect(0, 9, SG_WC_SUCCESS); /* it was sent: that is all a Write says */
+            expect(0, 9, SG_WC_SUCCESS); /* a Write's completion only says that it was sent */
             pair_expect(&pair, 0, SG_EV_QP_FATAL);
             T_EQ_U64(pair_buf(&pair, 1)[8192], 0);
             T_EQ_U64(pair_buf(&pair, 1)[8191], 0);
@@ -353,7 +353,7 @@ static enum sg_status modify_mr(int side, uint32_t stag, uint32_t mask, uint32_t
     return md_cmd(&pair.side[side].md, &c, sizeof(c), NULL);
 }
 
-/* The source is taken away between two segments of a message: nothing of it is read any more. */
+/* The source is deregistered between two segments of a message, and is not read any more. */
 static void revoked_in_flight(void)
 {
     struct pair_side *s = &pair.side[0];
@@ -383,7 +383,7 @@ static void revoked_in_flight(void)
     }
 }
 
-/* Rights and domain change, the STag does not; what was taken away is gone at once. */
+/* Rights and domain change, the STag does not; revoked rights end at once. */
 static void region_changes(void)
 {
     const uint32_t all = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE;

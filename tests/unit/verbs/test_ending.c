@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The end of all objects: complete for the guest when it writes the register, and done by the
- * adapter in short turns, however many objects there are.
+ * Reset ends all objects: for the guest at once, when it writes the register; inside the adapter in
+ * short turns, however many objects there are.
  */
 #include "pair_rig.h"
 #include "verbs/adapter_impl.h"
@@ -11,7 +11,7 @@ enum { PDS = 1000, BUDGET = 1 << 20, FORBIDDEN = 0xee };
 
 static uint64_t time_ns;
 
-/* Each look at the clock takes as long as a whole turn may. */
+/* Each call advances the clock by the time of a whole turn. */
 static uint64_t slow_now(void *host)
 {
     (void)host;
@@ -50,7 +50,7 @@ static void run_other(void)
     }
 }
 
-/* The turns of side 0 until it has nothing to do any more; not one of them does all. */
+/* Returns the turns of side 0 until it has nothing more to do; no single turn does everything. */
 static unsigned turns(void)
 {
     unsigned n = 1;
@@ -62,8 +62,8 @@ static unsigned turns(void)
 }
 
 /*
- * A peer's Write comes when the reset is done for the guest and not for the adapter: the memory is
- * the guest's again.  Doorbells and numbers of before find nothing.
+ * A peer's Write comes when the reset is done for the guest, but not inside the adapter: the memory
+ * belongs to the guest again.  Old doorbells and object numbers have no effect.
  */
 static void nothing_of_before(void)
 {
@@ -95,7 +95,7 @@ static void nothing_of_before(void)
     pair_stop(&pair);
 }
 
-/* A driver that begins anew at once waits for its first command, and gets a clean adapter. */
+/* A driver that restarts at once waits for its first command, and gets a clean adapter. */
 static void commands_wait(void)
 {
     const struct sg_admin_hdr pd = { .opcode = SG_ADMIN_CREATE_PD };
@@ -123,7 +123,7 @@ static void commands_wait(void)
     pair_stop(&pair);
 }
 
-/* Resets on top of one another, and the adapter's own end in the middle. */
+/* Several resets before the first is done, and the adapter freed in the middle. */
 static void again_and_again(void)
 {
     struct pair_side *s = &pair.side[0];
@@ -141,7 +141,7 @@ static void again_and_again(void)
     pair_stop(&pair);
 }
 
-/* A machine that has lost its power has forgotten all connections before it is on again. */
+/* When a machine loses its power, all connections are gone before it starts again. */
 static void at_once(void)
 {
     begin_many();
@@ -154,7 +154,7 @@ static void at_once(void)
     pair_stop(&pair);
 }
 
-/* Other limits begin with the next firmware, and the regions of before go as after a reset. */
+/* New firmware begins with its own limits, and old regions end as after a reset. */
 static void renewed(void)
 {
     struct sg_adapter_config config;

@@ -9,7 +9,7 @@
 
 enum { MS = 1000000 };
 
-/* Only these lines are kept from now on. */
+/* From now on only lines of SG_LOG_FAILURE are kept. */
 static void failures_only(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -22,7 +22,7 @@ static void failures_only(void)
     }
 }
 
-/* The side's next lines; "qp %u: " of its queue pair begins each. */
+/* These are the side's lines; each begins with "qp %u: " and its queue pair's number. */
 static void said(int side, const char *const *lines)
 {
     struct test_host *h = &pair.side[side].h;
@@ -136,7 +136,7 @@ static void connection_ends(void)
     finish();
 }
 
-/* Its owner gives one up in the middle of a message, so the other one's connection is reset. */
+/* One side aborts in the middle of a message, so the other side's connection is reset. */
 static void connection_is_reset(void)
 {
     begin_slow(0);

@@ -19,7 +19,7 @@ static void post_reg_at(int side, uint32_t stag, uint32_t npages, uint32_t acces
     uint64_t pbl = test_host_alloc(&pair.side[side].h, SG_MAX(npages, 1u) * 8, 8);
     uint32_t i;
 
-    for (i = 0; i < npages; i++) { /* pages in reverse order; the buffer's again and again */
+    for (i = 0; i < npages; i++) { /* the buffer's pages in reverse order, repeatedly */
         sg_put_le64((uint8_t *)test_host_ptr(&pair.side[side].h, pbl) + 8 * i,
                     pair.side[side].buf + (npages - 1 - i) * 4096 % PAIR_BUF);
     }
@@ -87,7 +87,7 @@ static void fast_registration(void)
             post(0, (struct md_wr){ .opcode = SG_WR_LOCAL_INV, .wr_id = 4, .inv_stag = fast });
             c = expect(0, 4, SG_WC_SUCCESS);
             T_EQ_U64(c.opcode, SG_WC_LOCAL_INV);
-        } else { /* a Read into it does */
+        } else { /* a Read that uses it as its sink does */
             w = (struct md_wr){
                 .opcode = SG_WR_READ_INV,
                 .wr_id = 5,
@@ -103,7 +103,7 @@ static void fast_registration(void)
             T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1) + 8192, 4096);
         }
     }
-    /* It is invalid now: one more access ends the stream. */
+    /* It is invalid now: another access ends the stream. */
     w = wr(1, SG_WR_READ, 6, 0, 8, 0);
     w.rkey = fast;
     w.raddr = 0x10000;
@@ -195,7 +195,7 @@ static enum sg_mem_status may(uint32_t stag, uint64_t to, uint64_t len, uint32_t
     return sg_tpt_check_remote(&qp->mem, stag, to, len, rights, &mr);
 }
 
-/* One STag after the other way to change or to withdraw what it stands for. */
+/* Each way to change or to withdraw what an STag stands for. */
 static void stag_changes(void)
 {
     const struct md_qp_params params = { .flags = SG_QP_KERNEL };
@@ -227,7 +227,7 @@ static void stag_changes(void)
         T_EQ_U64(may(fast + 1, 0x10000, 1, r), SG_MEM_BOUNDS);
         T_EQ_U64(may(fast + 1, 0x50000, 1, w), SG_MEM_ACCESS);
     }
-    /* The stream: its queue pair grants nothing any more. */
+    /* Rights of the stream: its queue pair grants none any more. */
     sg_put_le32(&m.qpn, pair.side[0].qp.qpn);
     sg_put_le32(&m.mask, SG_QP_MOD_ACCESS);
     T_EQ_U64(md_cmd(md, &m, sizeof(m), NULL), SG_OK);
@@ -235,7 +235,7 @@ static void stag_changes(void)
     sg_put_le32(&m.access, r | w);
     T_EQ_U64(md_cmd(md, &m, sizeof(m), NULL), SG_OK);
     T_EQ_U64(may(fast + 1, 0x50000, 1, r), SG_MEM_OK);
-    /* Another domain: not this stream's any more. */
+    /* Another domain: the STag is not this stream's any more. */
     T_EQ_U64(md_cmd_id(md, SG_ADMIN_DEREG_MR, fast + 1), SG_OK);
     T_EQ_U64(may(fast + 1, 0x50000, 1, r), SG_MEM_STAG);
     other = md_reg_mr(md, md_create_pd(md), pair.side[0].buf, 4096, r | w);
@@ -245,7 +245,7 @@ static void stag_changes(void)
     end();
 }
 
-/* A user's queue pair has no say in which regions are valid, not even in its own domain. */
+/* A user's queue pair cannot make regions valid or invalid, not even in its own domain. */
 static void kernel_only(void)
 {
     static const uint8_t opcodes[] = { SG_WR_REG_MR, SG_WR_LOCAL_INV };
@@ -274,7 +274,7 @@ static void kernel_only(void)
     }
 }
 
-/* A plain region is shared by its domain's streams: no peer may take it away. */
+/* A plain region is shared by its domain's streams, so no peer may invalidate it. */
 static void invalidate_refused(void)
 {
     struct md_wr w;
@@ -333,7 +333,7 @@ static void longest_list(void)
     end();
 }
 
-/* A turn reads as much of page lists as its budget says, not a queue full of them. */
+/* A turn reads page lists only as far as its budget allows, not a whole queue of them. */
 static void long_lists_take_turns(void)
 {
     enum { LISTS = 6, PAGES = 8192 };

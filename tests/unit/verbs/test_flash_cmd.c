@@ -109,7 +109,7 @@ static void profile_wins_over_defaults(void)
     sg_adapter_default_config(&c);
     sg_profile_apply(&p, &c, is_set, NULL);
     T_EQ_U64(c.features, p.features);
-    T_FALSE(c.engine.rfc7306); /* immediate data goes with the atomics */
+    T_FALSE(c.engine.rfc7306); /* without atomics no immediate data */
     T_EQ_U64(c.engine.mpa_rev, 1);
     T_FALSE(c.engine.crc);
     T_TRUE(c.engine.markers);
@@ -156,7 +156,7 @@ static void properties_win_over_profile(void)
     }
 }
 
-/* Firmware that came later: greedy where the first was tight, and where the user said something. */
+/* Later firmware asks for more than the first, and for more than the user's properties. */
 static void later_profiles_are_bounded(void)
 {
     static const char *const given[] = { "max-qp", "max-mr-size", NULL };
@@ -166,7 +166,7 @@ static void later_profiles_are_bounded(void)
     sg_adapter_default_config(&users);
     users.max_qp = 10;
     users.max_mr_size = 1 << 16;
-    first.max_cqe = 1 << 20; /* more than the default: the user's image has it */
+    first.max_cqe = 1 << 20; /* more than the default, from the first image */
     begun = users;
     sg_profile_apply(&first, &begun, is_set, (void *)given);
     sg_profile_bound(&bound, &users, &begun);
@@ -175,7 +175,7 @@ static void later_profiles_are_bounded(void)
     greedy.max_ird = greedy.max_ord = 16382, greedy.max_mr_size = 48;
     greedy.max_sge = 1, greedy.features = 5;
     c = users;
-    sg_profile_apply(&greedy, &c, is_set, NULL); /* as if nothing had been given */
+    sg_profile_apply(&greedy, &c, is_set, NULL); /* as if the user had set no property */
     sg_profile_limit(&c, &bound);
     T_EQ_U64(c.max_qp, 10);
     T_EQ_U64(c.max_cq, users.max_cq);
@@ -189,7 +189,7 @@ static void later_profiles_are_bounded(void)
     T_EQ_U64(c.engine.max_ord, users.engine.max_ord);
     T_EQ_U64(c.max_mr_size, 1 << 16);
     T_EQ_U64(c.max_host_memory, users.max_host_memory);
-    /* What is less than the bound stays, and what is no limit. */
+    /* Values below the bound stay, and so do values that are no limits. */
     T_EQ_U64(c.max_sge, 1);
     T_EQ_U64(c.features, 5);
 }
@@ -208,13 +208,13 @@ static void any_changes_nothing(void)
     T_EQ_MEM(&c, &defaults, sizeof(c));
 }
 
-/* Every command of a masked feature is as if it had never been made, and QUERY_CAPS says so. */
+/* The commands of a masked feature are unknown opcodes, and QUERY_CAPS does not offer it. */
 static void masked_features(void)
 {
     static const struct {
         uint32_t feature;
         uint8_t opcode;
-        uint32_t with_it; /* what is nothing without the feature */
+        uint32_t with_it; /* features that depend on it */
     } rows[] = {
         { SG_FEATURE_FAST_REG, SG_ADMIN_ALLOC_MR, 0 },
         { SG_FEATURE_SRQ, SG_ADMIN_CREATE_SRQ, SG_FEATURE_SRQ_RESIZE },
@@ -326,7 +326,7 @@ static void submit(uint8_t opcode, uint32_t len)
     md_settle(&s.md);
 }
 
-/* A command is answered when the medium has its octets, and those behind it wait. */
+/* A command completes when the medium has its octets; commands behind it wait. */
 static void slow_medium(void)
 {
     struct sg_admin_rsp rsp;
@@ -345,7 +345,7 @@ static void slow_medium(void)
     T_TRUE(md_reap(&s.md, &rsp));
     T_EQ_U64(rsp.status, SG_OK);
 
-    /* The adapter is disabled meanwhile: nobody waits for the answer, the chip finishes. */
+    /* The adapter is disabled meanwhile: no answer is written, but the chip finishes. */
     busy = true;
     submit(SG_ADMIN_FLASH_WRITE, 16);
     T_TRUE(sg_flash_waits(chip));

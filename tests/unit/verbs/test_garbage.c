@@ -22,10 +22,10 @@ enum {
 static struct pair p;
 static struct test_pm pm[2];
 static uint64_t rng;
-static uint32_t last_srq, last_mw, last_odp; /* of side 0; 0: none yet */
-static struct md_ring srq_ring;              /* of last_srq */
-static uint32_t srq_used;                    /* the one that side 0's queue pair has, or 0 */
-static unsigned mapped, shares, resizes;     /* MAP_PAGES that worked, shared queues made */
+static uint32_t last_srq, last_mw, last_odp;             /* of side 0; 0: none yet */
+static struct md_ring srq_ring;                          /* of last_srq */
+static uint32_t srq_used;                                /* the one of side 0's queue pair, or 0 */
+static unsigned mapped, shares, resizes;                 /* commands that succeeded */
 static unsigned revived, seen[2][TEST_PM_MILESTONE + 1]; /* calls of the domains */
 
 static uint32_t rnd(uint32_t below)
@@ -53,7 +53,7 @@ static uint64_t rnd64(void)
 
 static void bad_register(struct md *md)
 {
-    /* Reset and enable are left to the end: most of a run should do something. */
+    /* No reset or disable before the end, so that most of a run has an effect. */
     uint32_t reg = rnd(2) ? rnd(0x100 / 4) * 4 : SG_REG_EQ_DB + rnd(80) * 4;
 
     if (reg != SG_REG_CTRL && (reg != SG_REG_ADMIN_DB || rnd(50) == 0)) {
@@ -113,13 +113,13 @@ static uint64_t srq_of(const uint8_t *cmd)
     return sg_get_le64(&((const struct sg_cmd_create_srq *)(const void *)cmd)->pages.addr);
 }
 
-/* A spoilt command may have put its ring anywhere. */
+/* A damaged command may have put its ring anywhere. */
 static bool in_memory(uint64_t addr)
 {
     return addr >= TEST_HOST_BASE && addr - TEST_HOST_BASE < PAIR_MEM - 16 * 128;
 }
 
-/* Entries stay in the old ring, which is no business of the adapter's any more. */
+/* Entries are not copied from the old ring, which the adapter no longer reads. */
 static void remember_resized(const struct sg_cmd_resize_srq *c)
 {
     uint64_t base = sg_get_le64(&c->pages.addr);
@@ -131,7 +131,7 @@ static void remember_resized(const struct sg_cmd_resize_srq *c)
     resizes++;
 }
 
-/* Keeps what a good answer to it names. */
+/* Keeps the number that a successful answer returns. */
 static void remember(const uint8_t *cmd, const struct sg_admin_rsp *rsp)
 {
     uint32_t id = sg_get_le32(&rsp->id);
@@ -175,7 +175,7 @@ static void bad_command(struct md *md)
     uint32_t i;
 
     if (md->asq.prod - md->acq.cons >= MD_ADMIN_SIZE - 1) {
-        return; /* it does not answer any more */
+        return; /* the adapter does not answer any more */
     }
     switch (rnd(5)) {
     case 0:
@@ -211,11 +211,11 @@ static void bad_command(struct md *md)
         remember(cmd, &rsp);
     }
     if (md->h->brk > PAIR_MEM - (1 << 20)) {
-        md->h->brk = p.base_brk[0] + (1 << 18); /* reuse, however it hurts */
+        md->h->brk = p.base_brk[0] + (1 << 18); /* reuses memory that may be in use */
     }
 }
 
-/* What a Flush or Verify needs, more or less; the header is as bad_entry left it. */
+/* Fields of a Flush or Verify, roughly right; the header is as bad_entry left it. */
 static void put_place(struct sg_wqe_hdr *h, bool sane)
 {
     struct sg_wqe_place *place = (struct sg_wqe_place *)(h + 1);
@@ -269,7 +269,7 @@ static void bad_entry(struct pair_side *s)
         w.len = 8;
         w.raddr &= ~(uint64_t)(rnd(4) ? 7 : 0);
     }
-    s->md.hold = true; /* until the entry is as it shall be */
+    s->md.hold = true; /* until the entry is damaged */
     if (rnd(3) == 0) {
         md_post_recv(&s->qp, rnd64(), w.addr, w.len, w.lkey);
         if (srq_used) {
@@ -322,7 +322,7 @@ static void drain(struct pair_side *s)
     }
 }
 
-/* As md_cmd, but the adapter may be past answering. */
+/* As md_cmd, but the adapter may not answer any more. */
 static bool try_cmd(struct md *md, const void *cmd, size_t len, struct sg_admin_rsp *rsp)
 {
     bool any = false;
@@ -510,7 +510,7 @@ static void garbage(void)
            seen[1][TEST_PM_STORE]);
     T_NOTE("%u times pages came or went, %u shared queues, %u resized", mapped, shares, resizes);
     T_TRUE(only || (mapped > SEEDS && shares > SEEDS && resizes > SEEDS));
-    T_TRUE(only || revived > SEEDS); /* else we tested a dead adapter */
+    T_TRUE(only || revived > SEEDS); /* else most of the test ran without connections */
     T_TRUE(only || (seen[1][TEST_PM_FLUSH] > SEEDS && seen[1][TEST_PM_READ] > SEEDS &&
                     seen[1][TEST_PM_STORE] > SEEDS));
 }

@@ -6,7 +6,7 @@ enum { RIGHTS = ALL_RIGHTS | SG_ACCESS_REMOTE_ATOMIC };
 
 static const uint8_t imm_octets[8] = { 0xde, 0xad, 0xbe, 0xef, 1, 2, 3, 4 };
 
-/* A SEND_IMM or WRITE_IMM of side 0, not yet told to the adapter. */
+/* A SEND_IMM or WRITE_IMM of side 0, for which the doorbell is not yet rung. */
 static struct sg_wqe_hdr *build_imm(uint8_t opcode, uint64_t id, uint32_t len)
 {
     struct sg_wqe_hdr *h = md_sq_entry(&pair.side[0].qp);
@@ -67,7 +67,7 @@ static void send_imm(void)
     end();
 }
 
-/* A completion queue armed for solicited completions wakes up for those alone. */
+/* A completion queue armed for solicited completions raises events for these only. */
 static void solicited(void)
 {
     struct sg_eqe e;
@@ -131,7 +131,7 @@ static void write_imm(void)
     end();
 }
 
-/* Among other work: one completion each, in order; unsignaled ones say nothing. */
+/* Among other work: one completion each, in order; none for unsignaled entries. */
 static void in_order(void)
 {
     enum { N = 60 };
@@ -167,7 +167,7 @@ static void in_order(void)
             T_EQ_U64(c.opcode, SG_WC_RECV);
             T_EQ_U64(sg_get_le64(&c.imm), 0);
         } else if (i % 4) {
-            expect_imm(len++, i % 4 == 1 ? 700 : i, 0); /* a Write is before SEND_IMM */
+            expect_imm(len++, i % 4 == 1 ? 700 : i, 0); /* a Write precedes each SEND_IMM */
         }
     }
     expect_none(0);
@@ -175,7 +175,7 @@ static void in_order(void)
     end();
 }
 
-/* What is to be seen when Immediate Data is reported: all of the Write, on any memory. */
+/* When Immediate Data completes, all of the Write is visible, in any kind of memory. */
 static void persistent(void)
 {
     uint32_t stag;
@@ -282,7 +282,7 @@ static void closing(void)
     end();
 }
 
-/* A queue pair that lost its connection between the two messages starts afresh. */
+/* A queue pair that lost its connection between the two messages does not resume there. */
 static void torn(void)
 {
     struct sg_eqe e;
@@ -293,7 +293,7 @@ static void torn(void)
     pair.side[0].md.hold = true;
     build_imm(SG_WR_WRITE_IMM, 1, 70000);
     ring();
-    sg_adapter_run(pair.side[0].md.a, 70000); /* the Write, or most of it, but no more */
+    sg_adapter_run(pair.side[0].md.a, 70000); /* most of the Write, or all of it, but no more */
     pair.side[0].md.hold = false;
     T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_ERROR), SG_OK);
     pair_settle(&pair);
@@ -365,7 +365,7 @@ static void counters(void)
     T_EQ_U64(sg_get_le64(&s.tx_atomics), 0);
     s = stats(1);
     T_EQ_U64(sg_get_le64(&s.rx_imms), 3);
-    T_EQ_U64(sg_get_le64(&s.rx_writes), 3); /* one opened the connection */
+    T_EQ_U64(sg_get_le64(&s.rx_writes), 3); /* one is the RTR message */
     T_EQ_U64(sg_get_le64(&s.rx_sends), 0);
     end();
 }
@@ -386,7 +386,7 @@ static void build_any(uint8_t opcode)
     }
 }
 
-/* Switched off here: such entries are malformed.  Switched off there: the peer ends the stream. */
+/* Disabled here: such entries are malformed.  Disabled at the peer: it ends the stream. */
 static void lesser(void)
 {
     static const uint8_t opcodes[] = { SG_WR_SEND_IMM, SG_WR_WRITE_IMM, SG_WR_FETCH_ADD,
@@ -416,7 +416,7 @@ static void lesser(void)
         } else if (opcode == SG_WR_FETCH_ADD || opcode == SG_WR_CMP_SWAP) {
             T_EQ_U64(c.status, SG_WC_REM_INV_REQ_ERR);
             T_EQ_U64(sg_get_le32(&c.vendor_err), 0x02060000);
-        } else { /* done as far as this side can tell (RFC 5040 section 5.5, rule 9) */
+        } else { /* sent, and so complete (RFC 5040 section 5.5, rule 9) */
             T_EQ_U64(c.status, SG_WC_SUCCESS);
         }
         T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);

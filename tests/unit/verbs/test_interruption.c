@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An interruption at any moment.  Two adapters do some of everything over a slow network in small
- * pieces: a connection is made, another one refused; Sends to a shared queue, Writes, Reads into
+ * An interruption at any moment.  Two adapters use most features over a slow network in small
+ * pieces: one connection is made, another one refused; Sends to a shared queue, Writes, Reads into
  * several elements, Atomics, Flushes and Verifies, a window, missing pages.  The scenario is the
  * same each time, up to a step at which something is removed: the adapter, the queue pair, the
- * connection, a region, pages, the memory under the rings.  Then time passes.  Only the work that
- * needs it may fail, and afterwards nothing is left.
+ * connection, a region, pages, the memory under the rings.  Then time passes.  Only work that needs
+ * the removed object may fail, and afterwards nothing is left.
  */
 #include "pair_rig.h"
 
@@ -20,7 +20,7 @@ enum {
 
 static struct {
     struct md_srq srq;
-    struct md_qp refused; /* of side 0: its connection is not taken */
+    struct md_qp refused; /* of side 0: its connection is refused */
     uint32_t wide, paged, region, window, conn;
     uint64_t list;
     bool answered, started;
@@ -69,7 +69,7 @@ static void make_objects(void)
 
 /* ---- what goes on ---- */
 
-/* Rings, and commands that are not awaited, of an adapter that may be gone. */
+/* Rings a doorbell, of an adapter that may be gone. */
 static void bell(struct md_qp *qp)
 {
     md_doorbell(qp->md, 0, SG_DB_SQ, qp->qpn, qp->sq.prod);
@@ -180,7 +180,7 @@ static void page_in(const struct sg_eqe *e)
     md_cmd(&pair.side[1].md, &c, sizeof(c), NULL);
 }
 
-/* The first request is taken; the second, which comes then, is not. */
+/* Accepts the first request; the second one, which is sent then, is refused. */
 static void answer(uint32_t conn)
 {
     enum sg_status status;
@@ -193,7 +193,7 @@ static void answer(uint32_t conn)
     o.answered = true;
 }
 
-/* Pages come as they are asked for. */
+/* Handles events; maps pages as the adapter asks for them. */
 static void react(int side)
 {
     struct sg_eqe e;
@@ -260,7 +260,7 @@ static void begin_story(uint64_t seed)
     T_EQ_U64(status, SG_OK);
 }
 
-/* ---- what is taken away ---- */
+/* ---- what is removed ---- */
 
 static void take_adapter(int side)
 {
@@ -418,7 +418,7 @@ CASE(memory)
 CASE(completions)
 CASE(buffers)
 
-/* Without an interruption all of it succeeds. */
+/* Without an interruption the whole scenario succeeds. */
 static void whole_story(void)
 {
     unsigned i, good, seed;

@@ -15,7 +15,7 @@ struct isolation_stream {
     struct md_qp qp[2];
     struct md_cq cq[2];
     uint32_t pd;   /* of side 1 */
-    uint32_t stag; /* in it: octets PART * number to PART * (number + 1) of side 1's buffer */
+    uint32_t stag; /* in pd: octets PART * number to PART * (number + 1) of side 1's buffer */
 };
 
 static struct isolation_stream streams[STREAMS];
@@ -101,7 +101,7 @@ static struct sg_cqe outcome(int n, uint64_t id, enum sg_wc_status status)
     return c;
 }
 
-/* A domain with one queue pair in it makes its STags those of one stream. */
+/* If a domain has one queue pair, its STags belong to one stream. */
 static void stags_of_one_stream(void)
 {
     static const struct {
@@ -121,7 +121,7 @@ static void stags_of_one_stream(void)
         T_EQ_MEM(pair_buf(&pair, 0) + PART, pair_buf(&pair, 1) + PART, 64);
         ask(1, 0, rows[i].opcode, 2);
         if (rows[i].opcode == SG_WR_WRITE) {
-            outcome(1, 2, SG_WC_SUCCESS); /* it left; the answer is a Terminate */
+            outcome(1, 2, SG_WC_SUCCESS); /* it was sent; the answer is a Terminate */
             T_SHOWS("SEC-02") {
                 T_EQ_U64(pair_buf(&pair, 1)[0], 0xa5);
             }
@@ -134,7 +134,7 @@ static void stags_of_one_stream(void)
             T_EQ_U64(pair_buf(&pair, 0)[PART + 63], 0xa5); /* of the Read that was allowed */
         }
         T_EQ_U64(md_qp_state(&streams[1].qp[0]), SG_QP_ERROR);
-        /* The STag's own stream goes on. */
+        /* The STag's own stream still works. */
         ask(0, 0, rows[i].opcode, 3);
         outcome(0, 3, SG_WC_SUCCESS);
         T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1), 64);
@@ -142,7 +142,7 @@ static void stags_of_one_stream(void)
     }
 }
 
-/* Each stream has room for one inbound Read: one that has used its own leaves the other's. */
+/* Each stream has room for one inbound Read; a full stream does not use the other's room. */
 static void read_room_is_not_shared(void)
 {
     struct sg_cqe c;
@@ -218,7 +218,7 @@ static void foreign_cqs(void)
     solo_end(&s);
 }
 
-/* The doorbell pages, all that a process has, neither make completion queues nor enlarge them. */
+/* A process has only doorbell pages, which can neither create nor enlarge completion queues. */
 static void cq_space(void)
 {
     struct sg_adapter_census before, after;

@@ -39,7 +39,7 @@ static void take_all(int side)
     }
 }
 
-/* A place is free again, however a request ended, so the listener keeps accepting. */
+/* However a request ends, it frees its place in the backlog, so the listener keeps accepting. */
 static void places_come_back(void)
 {
     enum sg_status status;
@@ -113,7 +113,7 @@ static void backlog_is_exact(void)
     end();
 }
 
-/* A peer that is nothing but octets. */
+/* A peer that is only a TCP stream. */
 struct unknown_peer {
     struct sg_stream *s;
     size_t heard;
@@ -152,7 +152,7 @@ static const struct sg_stream_events events = {
     .closed = on_closed,
 };
 
-/* rtr: its first message is one without effect, which never comes. */
+/* rtr: it announces an RTR message, which never comes. */
 static uint32_t ask(struct sg_stream_net *net, struct unknown_peer *who, bool rtr)
 {
     uint8_t request[] = "MPA ID Req Frame\x50\x02\x00\x04\x80\x08\x80\x08";
@@ -174,8 +174,8 @@ static uint32_t ask(struct sg_stream_net *net, struct unknown_peer *who, bool rt
 }
 
 /*
- * Accepted, and lost before it came to be: a queue pair that stays is IDLE again and takes the next
- * request, in the very turn in which the end of the lost connection was still to be done.
+ * A connection is accepted, and lost before it is established.  A queue pair with STAY is IDLE
+ * again and takes the next request, while the end of the lost connection is still pending.
  */
 static void next_connection_inherits_no_end(void)
 {
@@ -204,7 +204,7 @@ static void next_connection_inherits_no_end(void)
     end();
 }
 
-/* TCP is lost: that is said, and the stream's end stays until its owner lets go of it. */
+/* The loss of TCP is reported, and the queue pair stays in ERROR until its owner changes it. */
 static void loss_is_reported(void)
 {
     struct sg_stream_net *net;
@@ -229,7 +229,7 @@ static void loss_is_reported(void)
     pair_pass(&pair, 1000000000000ull);
     T_SHOWS("DDP-35") {
         T_EQ_U64(md_qp_state(&pair.side[1].qp), SG_QP_ERROR);
-        recv(1, 2, 0, 64); /* for nobody */
+        recv(1, 2, 0, 64); /* flushed */
         expect(1, 2, SG_WC_FLUSH_ERR);
         T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_IDLE), SG_OK);
     }

@@ -100,7 +100,7 @@ static void memory_by_pages(void)
     T_EQ_U64(reg(&c), SG_OK);
     sg_put_le64(test_host_ptr(&pair.side[1].h, list + 8 * 5), at(1, PM_LEN));
     T_EQ_U64(reg(&c), SG_ENOTPMEM);
-    /* The page that is not covered does not matter. */
+    /* A page of the list behind the region's end does not matter. */
     sg_put_le64(&c.length, 5 * 4096);
     T_EQ_U64(reg(&c), SG_OK);
     sg_put_le64(&c.length, 5 * 4096 + 1);

@@ -168,7 +168,7 @@ static struct ask any_of(uint8_t opcode, uint32_t rkey, uint32_t off, uint32_t f
     }
 }
 
-/* Nothing happened to side 1's memory and media. */
+/* Side 1's memory and media are unchanged. */
 static void expect_untouched(void)
 {
     uint32_t i;
@@ -184,7 +184,7 @@ static void expect_untouched(void)
     }
 }
 
-/* Of the checklist. */
+/* The ids of the checklist for refusing this opcode. */
 static const char *refusal_shows(uint8_t opcode)
 {
     return opcode == SG_WR_FLUSH ? "FLU-11" : opcode == SG_WR_VERIFY ? "FLU-17" : "FLU-25";
@@ -274,7 +274,7 @@ static void bounds(void)
     }
 }
 
-/* Requests of no octets are checked as others, but for bounds of the octets. */
+/* Requests of no octets are checked as others, except for their bounds. */
 static void no_octets(void)
 {
     struct sg_cqe c;
@@ -303,7 +303,7 @@ static int call_after(int from, enum test_pm_op op)
     return i;
 }
 
-/* Write, Flush, Verify, Atomic Write without waiting: each sees what came before, in order. */
+/* Write, Flush, Verify, Atomic Write without waiting: each sees all earlier ones, in order. */
 static void pipeline(void)
 {
     uint64_t mark = 0x0102030405060708;
@@ -318,7 +318,7 @@ static void pipeline(void)
     data = region(1, 0, 65536, SG_ACCESS_REMOTE_WRITE | ALL_FLUSH, 0);
     verified = region(1, 0, 65536, SG_ACCESS_VERIFY, SG_HASH_SHA256);
     fill(0, 0, 20000, 11);
-    fill(1, PM_LEN, 20000, 11); /* for the hash of the same octets in ordinary memory */
+    fill(1, PM_LEN, 20000, 11); /* the same octets in ordinary memory, for their hash */
     ask((struct ask){
         .opcode = SG_WR_VERIFY,
         .id = 9,
@@ -366,7 +366,7 @@ static void pipeline(void)
     place_end();
 }
 
-/* A Read and a Send settle too; the two milestones of an answer surround it. */
+/* Earlier writes are settled before a Read is answered, a Send completes or a region ends. */
 static void settled_before(void)
 {
     struct md_wr w;
@@ -395,7 +395,7 @@ static void settled_before(void)
     expect(1, 50, SG_WC_SUCCESS);
     T_EQ_MEM(pair_buf(&pair, 1), pair_buf(&pair, 0), 30000);
 
-    /* The memory goes back to its owner: nothing comes late. */
+    /* The region is deregistered: no write arrives later. */
     fill(0, 0, 30000, 3);
     write_to(5, stag, 0, 30000, 0);
     expect(0, 5, SG_WC_SUCCESS);
@@ -407,7 +407,7 @@ static void settled_before(void)
     place_end();
 }
 
-/* The end of a connection or of its queue pair: what came in by it does not wait any longer. */
+/* When a connection or its queue pair ends, all that came in by it is placed. */
 static void settled_at_the_end(void)
 {
     uint32_t stag;
@@ -422,7 +422,7 @@ static void settled_at_the_end(void)
     T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING), SG_OK);
     for (i = 0; i < 2; i++) {
         pair_expect(&pair, i, SG_EV_CM_DISCONNECT);
-        T_TRUE(!i || !memcmp(pair_buf(&pair, 1), pair_buf(&pair, 0), 3000)); /* who hears, sees */
+        T_TRUE(!i || !memcmp(pair_buf(&pair, 1), pair_buf(&pair, 0), 3000)); /* placed before */
         pair_expect(&pair, i, SG_EV_CM_CLOSED);
         T_EQ_U64(md_modify_qp(&pair.side[i].qp, SG_QP_IDLE), SG_OK);
     }
@@ -440,7 +440,7 @@ static void settled_at_the_end(void)
     test_pm_fini(&pm[1]);
 }
 
-/* Sends and Read Responses into persistent memory pass the domain as Writes do. */
+/* Sends and Read Responses into persistent memory pass through the domain as Writes do. */
 static void other_placement(void)
 {
     struct md_wr w;
@@ -465,7 +465,7 @@ static void other_placement(void)
     place_end();
 }
 
-/* A kernel's region of all bus addresses: what is placed into it may be of either kind. */
+/* The kernel's region of all bus addresses: its memory may be of either kind. */
 static void whole_memory(void)
 {
     const struct md_qp_params params = { .flags = SG_QP_KERNEL };
@@ -539,7 +539,7 @@ static void milestones(void)
 
 /* ---- Atomic Write ---- */
 
-/* Of what side 1's adapter did to these octets of ordinary memory: how many steps; the last one. */
+/* Returns in how many steps side 1's adapter wrote these octets, and the last step in *last. */
 static unsigned steps_at(uint32_t off, size_t len, struct test_host_step *last)
 {
     const struct test_host *h = &pair.side[1].h;
@@ -574,7 +574,7 @@ static void atomic_write(void)
     T_EQ_U64(c.opcode, SG_WC_ATOMIC_WRITE);
     T_EQ_U64(sg_get_le64(pair_buf(&pair, 1) + 4088), 0x8877665544332211);
     T_EQ_U64(test_pm_count(&pm[1], TEST_PM_STORE), 1);
-    T_EQ_U64(sg_get_le64(media(1, 4088)), 0); /* not persistent by itself */
+    T_EQ_U64(sg_get_le64(media(1, 4088)), 0); /* not persistent without a Flush */
     /* From memory, across a page, unaligned; the octets arrive in their order. */
     memcpy(pair_buf(&pair, 0) + 4093, octets, 8);
     q = atomic_of(2, ordinary, PM_LEN + 16, 0);
@@ -584,7 +584,7 @@ static void atomic_write(void)
     ask(q);
     expect(0, 2, SG_WC_SUCCESS);
     T_EQ_MEM(pair_buf(&pair, 1) + PM_LEN + 16, octets, 8);
-    T_SHOWS("FLU-27") { /* one store of all eight: nothing comes in between, nobody sees a part */
+    T_SHOWS("FLU-27") { /* one store of all eight, so nobody sees a part */
         T_EQ_U64(steps_at(PM_LEN + 16, 8, &step), 1);
         T_EQ_INT(step.what, TEST_HOST_STORE64);
         T_EQ_U64(step.addr, at(1, PM_LEN + 16));

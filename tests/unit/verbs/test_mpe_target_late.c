@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Flushes that fail, that take time, and events that may happen meanwhile. */
+/* Flushes that fail, Flushes that take time, and what may happen meanwhile. */
 #include "mpe_rig.h"
 
 static void flush_fails(void)
@@ -30,7 +30,7 @@ static void flush_fails(void)
     expect(0, 50, SG_WC_FLUSH_ERR);
     expect_none(0);
     T_EQ_U64(pair_expect(&pair, 1, SG_EV_QP_REQ_ERR).event, SG_EV_QP_REQ_ERR);
-    /* What stood behind was not executed. */
+    /* Requests behind it were not executed. */
     T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), 2);
     T_EQ_U64(test_pm_count(&pm[1], TEST_PM_READ), 0);
     T_EQ_U64(pair_buf(&pair, 1)[8192], 0);
@@ -53,7 +53,7 @@ static void flush_takes_time(void)
     pair_pass(&pair, 4900000);
     expect_none(0);
     T_EQ_U64(media(1, 0)[1], 0);
-    /* Meanwhile the connection works in both directions, but for requests behind it. */
+    /* Meanwhile the connection works in both directions; only requests behind the Flush wait. */
     write_to(3, stag, 0, 8, 8192);
     recv(0, 50, 4096, 64);
     post(1, wr(1, SG_WR_SEND, 51, 0, 64, 0));
@@ -68,7 +68,7 @@ static void flush_takes_time(void)
     place_end();
 }
 
-/* A region of so many scattered pages of a buffer of 4 KiB pages, with a page list. */
+/* A region of 'pages' pages of 'area', with a page list in reverse order. */
 static uint32_t scattered(uint32_t pages, uint64_t area, uint32_t access, uint8_t alg)
 {
     struct pair_side *s = &pair.side[1];
@@ -76,7 +76,7 @@ static uint32_t scattered(uint32_t pages, uint64_t area, uint32_t access, uint8_
     uint64_t list = test_host_alloc(&s->h, 8 * pages, 4096);
     uint32_t i;
 
-    for (i = 0; i < pages; i++) { /* no two follow one another */
+    for (i = 0; i < pages; i++) { /* no two are contiguous */
         sg_put_le64(test_host_ptr(&s->h, list + 8 * i), area + 4096ull * (pages - 1 - i));
     }
     c.hash_alg = alg;
@@ -85,7 +85,7 @@ static uint32_t scattered(uint32_t pages, uint64_t area, uint32_t access, uint8_
     return md_make(&s->md, &c, sizeof(c));
 }
 
-/* More runs than a turn does, flushed and, after a wrong hash, marked. */
+/* More runs of pages than a turn handles, flushed and, after a wrong hash, poisoned. */
 static void many_runs(void)
 {
     enum { PAGES = 300, LEN = PAGES * 4096 };
@@ -131,7 +131,7 @@ static void many_runs(void)
     test_pm_fini(&pm[1]);
 }
 
-/* The machine lost its power: the adapter exists, but does nothing any more. */
+/* The machine has lost its power: the adapter exists, but does nothing any more. */
 static void flush_never_done(void)
 {
     uint32_t stag;
@@ -148,7 +148,7 @@ static void flush_never_done(void)
     place_end();
 }
 
-/* Between two turns of a request its region goes, or becomes another. */
+/* Between two turns of a request its region is deregistered, or its STag becomes another's. */
 static void region_goes(void)
 {
     uint32_t stag, again;
@@ -167,7 +167,7 @@ static void region_goes(void)
         }
         if (round == 2) {
             again = region(1, 0, 8192, ALL_RIGHTS, SG_HASH_SHA256);
-            T_EQ_U64(again, stag); /* the only freed row, and the same key */
+            T_EQ_U64(again, stag); /* the only free row, with the same key */
         }
         pair_pass(&pair, 2000000);
         if (round) {
@@ -196,7 +196,7 @@ static void responder_goes(void)
         expect_none(0);
         T_EQ_U64(md_modify_qp(&pair.side[round].qp, SG_QP_ERROR), SG_OK);
         pair_pass(&pair, 2000000);
-        /* Whichever side ended it: the request was valid, and is flushed with the connection. */
+        /* The request was valid, so it is flushed, whichever side ended the connection. */
         expect(0, 1, SG_WC_FLUSH_ERR);
         T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), 1);
         place_end();

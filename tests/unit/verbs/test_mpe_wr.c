@@ -120,7 +120,7 @@ static void malformed(void)
         expect(0, 7, bad_rows[i].status);
         T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);
         T_TRUE(pair.side[0].h.guest_errors > 0);
-        /* Nothing of it went out. */
+        /* No part of it was sent. */
         T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), 0);
         T_EQ_U64(test_pm_count(&pm[1], TEST_PM_READ), 0);
         T_EQ_U64(pair_buf(&pair, 1)[0], 0x5a);
@@ -227,7 +227,7 @@ static void one_credit(void)
     place_end();
 }
 
-/* FENCE waits for these as for Reads; without it a Write overtakes. */
+/* FENCE waits for these requests as for Reads; without it a Write overtakes them. */
 static void fence(void)
 {
     struct md_wr w;
@@ -254,7 +254,7 @@ static void fence(void)
     }
 }
 
-/* The atom is what the source held when the request started. */
+/* Atomic Write sends what the source held when the request started. */
 static void source_of_atom(void)
 {
     struct ask q;
@@ -326,7 +326,7 @@ static void draft_01(void)
     expect(0, 4, SG_WC_LOC_QP_OP_ERR);
     place_end();
 
-    /* An STag may go along: it must be one that can be invalidated, and is, when all is done. */
+    /* The request may name an STag, which is invalidated at the end; so it must be a valid one. */
     place_begin(&config, NULL);
     stag = region(1, 0, PM_LEN, ALL_RIGHTS, SG_HASH_CRC32C);
     q = flush_of(1, stag, 0, 64, P);
@@ -380,7 +380,7 @@ static void draft_01_invalidates(void)
     place_end();
 }
 
-/* A fast-registered region may be flushed; its memory is judged as REG_MR's is. */
+/* A fast-registered region may be flushed; its memory is checked as with REG_MR. */
 static void fast_registered(void)
 {
     static const struct {
@@ -427,7 +427,7 @@ static void fast_registered(void)
     }
 }
 
-/* No domain at all: visibility, hashes and atoms are to be had all the same. */
+/* Without any domain, global visibility, hashes and Atomic Writes still work. */
 static void no_domain(void)
 {
     uint32_t stag;

@@ -135,7 +135,7 @@ static void zero_based(void)
     end_with_window();
 }
 
-/* What a peer may not do: nothing is touched, and the Terminate says why. */
+/* Accesses that a peer may not make: no memory changes, and the Terminate says why. */
 static void refused(void)
 {
     static const struct {
@@ -170,7 +170,7 @@ static void refused(void)
         to = rows[i].off == INT64_MIN ? UINT64_MAX - 3 : at((uint64_t)rows[i].off);
         pair.side[0].md.hold = true;
         access_by_peer(rows[i].opcode, window ^ rows[i].key, to, rows[i].len);
-        post(0, wr(0, SG_WR_READ, 601, 4096, 64, 0)); /* a Write has left: this one is told why */
+        post(0, wr(0, SG_WR_READ, 601, 4096, 64, 0)); /* fails if the Write before it does */
         pair.side[0].md.hold = false;
         md_settle(&pair.side[0].md);
         c = expect(0, 600, rows[i].opcode == SG_WR_READ ? SG_WC_REM_ACCESS_ERR : SG_WC_SUCCESS);
@@ -214,7 +214,7 @@ static uint32_t whole_memory(void)
     return md_make(&pair.side[1].md, &c, sizeof(c));
 }
 
-/* A window or region for *b that is not what it should be. */
+/* Puts a wrong window or region into *b. */
 static void make_odd(struct bind *b, enum odd what)
 {
     struct pair_side *s = &pair.side[1];
@@ -302,11 +302,11 @@ static void rebinding(void)
 
     begin_with_window(SG_MW_TYPE_1, 0);
     bind_ok(window, all_rights, 0, 64);
-    bind_ok(window + 1, all_rights, 4096, 64); /* moves */
+    bind_ok(window + 1, all_rights, 4096, 64); /* moves the window */
     T_EQ_U64(command(SG_ADMIN_DEREG_MR, region), SG_EBUSY);
     access_by_peer(SG_WR_READ, window + 1, at(4096), 64);
     expect(0, 600, SG_WC_SUCCESS);
-    bind_ok(window + 2, 0, 0, 0); /* ends */
+    bind_ok(window + 2, 0, 0, 0); /* unbinds it */
     bind_ok(window + 3, 0, 0, 0);
     access_by_peer(SG_WR_READ, window + 1, at(4096), 64);
     c = expect(0, 600, SG_WC_REM_ACCESS_ERR);
@@ -321,10 +321,10 @@ static void type_2_states(void)
     begin_with_window(SG_MW_TYPE_2, 0);
     bind_ok(window, all_rights, 0, 64);
     b = (struct bind){ window + 1, region, all_rights, 0, 64 };
-    post_bind(&pair.side[1].qp, &b); /* is bound */
+    post_bind(&pair.side[1].qp, &b); /* bound already */
     expect(1, 500, SG_WC_MW_BIND_ERR);
     pair_close(&pair);
-    T_EQ_U64(command(SG_ADMIN_DEREG_MR, region), SG_OK); /* went with its queue pair */
+    T_EQ_U64(command(SG_ADMIN_DEREG_MR, region), SG_OK); /* the binding ended with its queue pair */
     pair_stop(&pair);
     begin_with_window(SG_MW_TYPE_2, 0);
     b = (struct bind){ window, region, 0, 0, 0 };
@@ -355,11 +355,11 @@ static void invalidation(void)
     T_EQ_U64(command(SG_ADMIN_DEREG_MR, region), SG_OK);
     region = md_reg_mr(&pair.side[1].md, pair.side[1].pd, at(0), LEN, region_rights);
     bind_ok(window, all_rights, 0, 64);
-    /* The region itself is no business of the peer's. */
+    /* The peer cannot invalidate the region itself. */
     recv(1, 4, 0, 64);
     w.inv_stag = region;
     post(0, w);
-    expect(0, 3, SG_WC_SUCCESS); /* it had left */
+    expect(0, 3, SG_WC_SUCCESS); /* it was sent */
     expect_access_error();
     expect(1, 4, SG_WC_FLUSH_ERR);
     end_with_window();
@@ -378,7 +378,7 @@ static void type_1_stays(void)
     pair_expect(&pair, 1, SG_EV_QP_ACCESS_ERR);
     T_EQ_U64(command(SG_ADMIN_DEREG_MR, region), SG_EBUSY);
     pair_close(&pair);
-    T_EQ_U64(command(SG_ADMIN_DEREG_MR, region), SG_EBUSY); /* of the PD, not of a queue pair */
+    T_EQ_U64(command(SG_ADMIN_DEREG_MR, region), SG_EBUSY); /* bound for the whole PD */
     T_EQ_U64(command(SG_ADMIN_DEALLOC_MW, window), SG_OK);
     T_EQ_U64(command(SG_ADMIN_DEREG_MR, region), SG_OK);
     pair_stop(&pair);
@@ -448,7 +448,7 @@ static void association(void)
             }
             while (md_poll(&s->cq, &(struct sg_cqe){ 0 })) {
             }
-            access_by_peer(SG_WR_READ, window, at(0), 64); /* still good for the first */
+            access_by_peer(SG_WR_READ, window, at(0), 64); /* still valid for the first */
             expect(0, 600, SG_WC_SUCCESS);
             T_EQ_U64(md_cmd_id(&pair.side[0].md, SG_ADMIN_DESTROY_QP, active.qpn), SG_OK);
             T_EQ_U64(command(SG_ADMIN_DESTROY_QP, other.qpn), SG_OK);
@@ -457,7 +457,7 @@ static void association(void)
     }
 }
 
-/* No window is a local key. */
+/* A window cannot be a local key. */
 static void not_local(void)
 {
     struct md_wr w;
@@ -471,7 +471,7 @@ static void not_local(void)
     end_with_window();
 }
 
-/* Windows over a region of fast registration keep it valid. */
+/* A fast-registered region stays valid while windows are bound to it. */
 static void over_fast_region(void)
 {
     struct pair_side *s = &pair.side[1];
@@ -496,7 +496,7 @@ static void over_fast_region(void)
     r->page_shift = 12;
     md_sq_doorbell(&s->qp);
     expect(1, 0, SG_WC_SUCCESS);
-    /* The region is zero-based: so is the place within it. */
+    /* The region is zero-based, so the window's address is an offset in it. */
     h = md_sq_entry(&s->qp);
     {
         struct sg_wqe_bind *w = (struct sg_wqe_bind *)(h + 1);
@@ -548,7 +548,7 @@ static void commands(void)
     T_EQ_U64(md_cmd(md, &c, sizeof(c), NULL), SG_ENOENT);
     sg_put_le32(&c.pd, pair.side[1].pd);
     T_EQ_U64(md_cmd(md, &c, sizeof(c), &rsp), SG_OK);
-    T_TRUE(sg_get_le32(&rsp.id) & 0xff); /* a key was drawn */
+    T_TRUE(sg_get_le32(&rsp.id) & 0xff); /* a random key */
     T_EQ_U64(md_cmd(md, &c, sizeof(c), NULL), SG_OK);
     T_EQ_U64(md_cmd(md, &c, sizeof(c), NULL), SG_ENOMEM);
     T_EQ_U64(command(SG_ADMIN_DEALLOC_MW, 0), SG_ENOENT);

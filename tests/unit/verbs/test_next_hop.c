@@ -67,7 +67,7 @@ static void start(void)
         net->ops = &ops[i];
     }
     pair_open(&pair, NULL);
-    /* The listener that is there knows the network as it was. */
+    /* The existing listener uses the original network operations. */
     T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_UNLISTEN, pair.listener), SG_OK);
     listen.local = md_addr(&(struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, 2 } }, PAIR_PORT);
     sg_put_le32(&listen.backlog, 4);
@@ -107,7 +107,7 @@ static void go(const uint8_t *connect, const uint8_t *accept)
 
 static void named(void)
 {
-    uint8_t want[16] = { 10, 0, 0, 7 }; /* of IPv4 four octets, whatever follows */
+    uint8_t want[16] = { 10, 0, 0, 7 }; /* four octets of IPv4; the rest is 0 */
 
     start();
     go(hop[0], hop[1]);

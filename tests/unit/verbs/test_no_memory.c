@@ -29,7 +29,7 @@ enum {
 static const uint32_t rights = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ |
                                SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_ATOMIC;
 
-/* What of it there is; 0: it was refused. */
+/* The scenario's objects; 0: creation was refused. */
 static struct story {
     bool strict; /* there is memory: everything must work */
     uint32_t pd, listed, odp, hashed, fast, window, listener;
@@ -200,7 +200,7 @@ static void map_pages(const struct sg_eqe *e)
     sg_put_le64(&c.count, n);
     sg_put_le64(&c.list, list);
     status = md_cmd(&s->md, &c, sizeof(c), NULL);
-    if (!done(status)) { /* a driver that cannot say so */
+    if (!done(status)) { /* the driver must say that it failed */
         sg_put_le32(&c.op, SG_MAP_FAIL);
         sg_put_le64(&c.list, 0);
         T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), NULL), SG_OK);
@@ -236,13 +236,13 @@ static void handle(int side, const struct sg_eqe *e)
         T_EQ_INT(side, 1);
         map_pages(e);
         break;
-    default: /* an end */
+    default: /* the connection's end */
         st.told = true;
         break;
     }
 }
 
-/* Lets so much time go by, with a driver that reads its events. */
+/* Lets 'ms' pass, with a driver that handles its events. */
 static void live(uint64_t ms)
 {
     struct sg_eqe e;
@@ -278,7 +278,7 @@ static void connect_them(void)
         for (tries = 0; tries < 180 && !st.replied; tries++) {
             live(500);
         }
-        T_TRUE(st.replied); /* at the latest when the peer is taken for dead */
+        T_TRUE(st.replied); /* at the latest when the peer counts as dead */
     }
 }
 
@@ -330,7 +330,7 @@ static void talk(void)
         posted += 2;
     }
     live(1500);
-    for (i = 0; i < 2; i++) { /* behind what waits for one */
+    for (i = 0; i < 2; i++) { /* messages already wait for them */
         if (st.srq.srqn) {
             md_post_srq(&st.srq, i, t->buf, SHORT, t->stag);
         } else {
@@ -348,7 +348,7 @@ static void talk(void)
     T_TRUE(good == posted || st.told || md_qp_state(&st.qp[0]) == SG_QP_ERROR);
 }
 
-/* To destroy takes no memory. */
+/* Destroying an object needs no memory. */
 static void gone(int side, uint8_t opcode, uint32_t id)
 {
     if (id) {
@@ -401,7 +401,7 @@ static void tell(bool strict)
     take_apart();
 }
 
-/* Returns how many allocations the scenario has. */
+/* Returns the number of allocations in the scenario. */
 static uint64_t tell_with(uint64_t fail_at, uint64_t fail_count)
 {
     struct tcp_link_options options = { .delay_ns = 50000, .lose = lose };
@@ -444,7 +444,7 @@ static void each_fails(uint64_t count)
     for (n = 1; n <= all; n++) {
         T_CONTEXT("allocation %" PRIu64 " of %" PRIu64 ", %" PRIu64 " in a row", n, all, count);
         tell_with(n, count);
-        if (alloc_fault.live > before) { /* buffers for frames, which stay; or a leak */
+        if (alloc_fault.live > before) { /* frame buffers, which are kept; or a leak */
             before = alloc_fault.live;
             tell_with(n, count);
         }
@@ -462,7 +462,7 @@ static void for_a_while(void)
     each_fails(AWHILE);
 }
 
-/* The first scenario alone, and what it must not do even with memory. */
+/* The scenario without a failure: even then, no allocation may be one that must not fail. */
 static void nothing_is_fatal(void)
 {
     T_TRUE(tell_with(0, 0) > 100);

@@ -65,7 +65,7 @@ static void map(int side, uint64_t first, uint64_t count)
     T_EQ_U64(page_cmd(side, SG_MAP_PAGES, first, count, true), SG_OK);
 }
 
-/* The fault that the driver is told of next. */
+/* The next event is this page fault. */
 static void fault(int side, uint64_t page, uint32_t count, bool write)
 {
     struct sg_eqe e = pair_expect(&pair, side, SG_EV_PAGE_FAULT);
@@ -145,14 +145,14 @@ static void inbound_write(void)
     fill(0, 128 * 1024, 10000, 1);
     post(0, to_region(SG_WR_WRITE, 1, 4000, 10000));
     fault(1, 0, 4, true);
-    expect(0, 1, SG_WC_SUCCESS); /* it has left */
+    expect(0, 1, SG_WC_SUCCESS); /* it was sent */
     recv(1, 9, 200 * 1024, 64);
     post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
     expect(0, 2, SG_WC_SUCCESS);
-    expect_none(1); /* what is behind it waits */
+    expect_none(1); /* the Send behind it waits */
     map(1, 0, 1);
     expect_none(1);
-    no_fault(1); /* asked for once */
+    no_fault(1); /* requested only once */
     map(1, 2, 1);
     expect_none(1);
     map(1, 1, 3);
@@ -168,7 +168,7 @@ static void inbound_read(void)
     put(1, 8000, 9000, 3);
     post(0, to_region(SG_WR_READ, 1, 8000, 9000));
     fault(1, 1, 4, false);
-    /* Our own messages to the peer do not wait for it. */
+    /* Messages in the other direction do not wait for it. */
     recv(0, 5, 0, 64);
     post(1, wr(1, SG_WR_SEND, 6, 200 * 1024, 64, 0));
     expect(1, 6, SG_WC_SUCCESS);
@@ -178,7 +178,7 @@ static void inbound_read(void)
     expect(0, 1, SG_WC_SUCCESS);
     fill(0, 0, 9000, 3);
     T_EQ_MEM(pair_buf(&pair, 0) + 128 * 1024, pair_buf(&pair, 0), 9000);
-    /* But not to write. */
+    /* A Write needs more. */
     post(0, to_region(SG_WR_WRITE, 2, 8000, 8));
     fault(1, 1, 1, true);
     map(1, 1, 1);
@@ -187,7 +187,7 @@ static void inbound_read(void)
     end();
 }
 
-/* Elements of our own: gathered, received into, read into. */
+/* Missing pages in local elements: of a Send, of a receive, of a Read. */
 static void local_elements(void)
 {
     struct md_wr w;
@@ -232,7 +232,7 @@ static void local_elements(void)
     end();
 }
 
-/* Atomics at the target and with the result; a Flush asks for the pages of its range. */
+/* Atomics and Atomic Writes whose memory is missing; a Flush of ordinary memory. */
 static void requests(void)
 {
     struct sg_wqe_hdr *h;
@@ -256,7 +256,7 @@ static void requests(void)
     sg_put_le32(&sge->lkey, odp[0]);
     md_sq_doorbell(&pair.side[0].qp);
     fault(0, 0, 1, true);
-    no_fault(1); /* it does not start before its result has a place */
+    no_fault(1); /* not sent before the result's page is there */
     sg_put_le64(octet(1, 5 * PAGE + 8), 37);
     map(0, 0, 1);
     fault(1, 5, 1, true);
@@ -265,7 +265,7 @@ static void requests(void)
     expect(0, 1, SG_WC_SUCCESS);
     T_EQ_U64(sg_get_le64(octet(0, 16)), 37);
     T_EQ_U64(sg_get_le64(octet(1, 5 * PAGE + 8)), 42);
-    /* Ordinary memory is flushed wherever it is: nothing is asked for. */
+    /* A Flush of ordinary memory requests no pages. */
     h = md_sq_entry(&pair.side[0].qp);
     p = (struct sg_wqe_place *)(h + 1);
     h->opcode = SG_WR_FLUSH;
@@ -300,7 +300,7 @@ static void failing(void)
 {
     static const struct {
         const char *name;
-        int side;   /* that has the pages */
+        int side;   /* where the pages are */
         bool local; /* they are an element of side 0 */
         uint8_t opcode;
         enum sg_wc_status want;
@@ -364,14 +364,14 @@ static void post_two_elements(uint8_t opcode)
     md_sq_doorbell(&pair.side[0].qp);
 }
 
-/* What cannot be had is behind what is there: the elements before it are looked at again. */
+/* The second element's page fails; the first element is there and is checked again. */
 static void failing_second_element(void)
 {
     static const struct {
         const char *name;
-        int side;       /* that has the pages */
+        int side;       /* where the pages are */
         uint8_t opcode; /* of side 0 */
-        bool whole;     /* page 4 as well is there, and goes with page 5 for the driver */
+        bool whole;     /* page 4 is mapped, too, and MAP_FAIL names all pages */
     } rows[] = {
         { "gathered", 0, SG_WR_SEND, false },
         { "received into", 1, SG_WR_SEND, false },
@@ -413,7 +413,7 @@ static void failing_second_element(void)
             expect(0, 2, SG_WC_SUCCESS);
         }
         expect(side, 1, SG_WC_LOC_PROT_ERR);
-        while (md_next_async(&pair.side[side].md, &e)) { /* its end alone is told */
+        while (md_next_async(&pair.side[side].md, &e)) { /* only its end is reported */
             T_TRUE(e.event != SG_EV_PAGE_FAULT);
         }
         T_TRUE(md_qp_state(&pair.side[side].qp) >= SG_QP_TERMINATE);
@@ -421,7 +421,7 @@ static void failing_second_element(void)
     }
 }
 
-/* A verdict is of its time: it does not hit what comes when the pages are there. */
+/* MAP_FAIL applies to work that waits, not to later work when the pages are mapped. */
 static void failing_and_mapped_again(void)
 {
     begin_paging();
@@ -432,7 +432,7 @@ static void failing_and_mapped_again(void)
     fault(0, 5, 1, false);
     map(0, 5, 1);
     expect(0, 1, SG_WC_SUCCESS);
-    T_EQ_U64(page_cmd(0, SG_MAP_FAIL, 0, PAGES, false), SG_OK); /* nobody asked */
+    T_EQ_U64(page_cmd(0, SG_MAP_FAIL, 0, PAGES, false), SG_OK); /* no work waits */
     T_EQ_U64(page_cmd(0, SG_UNMAP_PAGES, 0, PAGES, false), SG_OK);
     post_two_elements(SG_WR_SEND);
     fault(0, 0, 1, false);
@@ -452,12 +452,12 @@ static void unmapping(void)
     expect(0, 1, SG_WC_SUCCESS);
     no_fault(1);
     T_EQ_U64(page_cmd(1, SG_UNMAP_PAGES, 3, 2, false), SG_OK);
-    memset(octet(1, 3 * PAGE), 0xee, PAGE); /* somebody else's now */
+    memset(octet(1, 3 * PAGE), 0xee, PAGE); /* now another owner's */
     fill(0, 128 * 1024, 2 * PAGE, 8);
     post(0, to_region(SG_WR_WRITE, 2, 3 * PAGE - 100, 200));
     fault(1, 3, 1, true);
     T_EQ_U64(*octet(1, 3 * PAGE), 0xee);
-    /* Taken away again before it came: nothing changes for who waits. */
+    /* Unmapped before it was mapped: work that waits for it still waits. */
     T_EQ_U64(page_cmd(1, SG_UNMAP_PAGES, 0, PAGES, false), SG_OK);
     no_fault(1);
     map(1, 3, 1);
@@ -469,7 +469,7 @@ static void unmapping(void)
     end();
 }
 
-/* The region goes while somebody waits for its pages, on either side of the stream. */
+/* The region is deregistered while work waits for its pages, on either side of the stream. */
 static void gone_meanwhile(void)
 {
     struct md_wr w;
@@ -489,7 +489,7 @@ static void gone_meanwhile(void)
     T_EQ_U64(md_cmd_id(&pair.side[0].md, SG_ADMIN_DEREG_MR, odp[0]), SG_OK);
     expect(0, 1, SG_WC_LOC_PROT_ERR);
     end();
-    /* And the queue pair goes: destroyed, aborted, reset. */
+    /* The same with the queue pair: destroyed, aborted, reset. */
     begin_paging();
     post(0, to_region(SG_WR_WRITE, 1, 0, 64));
     fault(1, 0, 1, true);
@@ -504,7 +504,7 @@ static void gone_meanwhile(void)
     pair_stop(&pair);
 }
 
-/* FIN behind octets that wait: it is heard after them. */
+/* A FIN behind octets that wait is handled after them. */
 static void fin_waits(void)
 {
     begin_paging();
@@ -521,7 +521,7 @@ static void fin_waits(void)
     end();
 }
 
-/* All at once, both ways, nothing there, and pages go between the messages. */
+/* Many messages both ways; no page is mapped at first, and pages are unmapped in between. */
 static void under_load(void)
 {
     const uint32_t len = 3 * PAGE;
@@ -601,7 +601,7 @@ static void registration(void)
     begin_paging();
     c = odp_cmd(0, 1ull << 63, every_right);
     sg_put_le64(&c.va, 0);
-    T_EQ_U64(md_cmd(md, &c, sizeof(c), NULL), SG_OK); /* everything there is */
+    T_EQ_U64(md_cmd(md, &c, sizeof(c), NULL), SG_OK); /* the longest region */
     sg_put_le64(&c.length, (1ull << 63) + 1);
     T_EQ_U64(md_cmd(md, &c, sizeof(c), NULL), SG_EINVAL);
     c = odp_cmd(0, 0, every_right);
@@ -615,7 +615,7 @@ static void registration(void)
     c = odp_cmd(0, 8192, every_right);
     c.pages.page_shift = 31;
     T_EQ_U64(md_cmd(md, &c, sizeof(c), NULL), SG_EINVAL);
-    c.pages.page_shift = 30; /* the largest that QUERY_DEVICE offers */
+    c.pages.page_shift = 30; /* the largest that QUERY_CAPS offers */
     T_EQ_U64(md_cmd(md, &c, sizeof(c), NULL), SG_OK);
     c = odp_cmd(0, 8192, every_right);
     sg_put_le64(&c.pages.addr, 4096);

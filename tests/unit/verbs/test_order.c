@@ -60,7 +60,7 @@ static void phase_comes_last(void)
     end();
 }
 
-/* Events that a driver has not read when it arms are told of at once: else it would sleep. */
+/* If events are unread when a driver arms, the vector is raised at once: else it would sleep. */
 static void arming_with_events_unread(void)
 {
     struct pair_side *s = &pair.side[1];
@@ -99,7 +99,7 @@ static void any_beats_solicited(void)
     end();
 }
 
-/* After a fatal error the adapter touches neither memory nor interrupts, whatever is still due. */
+/* After a fatal error the adapter writes no memory and raises no interrupt, whatever is due. */
 static void dead_adapter_is_silent(void)
 {
     struct sg_cmd_modify_cq c = { .hdr.opcode = SG_ADMIN_MODIFY_CQ };
@@ -124,7 +124,7 @@ static void dead_adapter_is_silent(void)
     pair_stop(&pair);
 }
 
-/* An element that its region holds in part only is refused, also if the message would fit. */
+/* An element that is only partly in its region is refused, even if the message would fit. */
 static void whole_element_must_be_good(void)
 {
     begin(NULL);
@@ -136,7 +136,7 @@ static void whole_element_must_be_good(void)
     end();
 }
 
-/* A receive with more elements than CREATE_QP said, which its slot has room for. */
+/* A receive with more elements than CREATE_QP said, though its slot has room for them. */
 static void too_many_elements(void)
 {
     struct pair_side *s = &pair.side[1];
@@ -184,7 +184,7 @@ static void elements_of_4_gib(void)
         sg_put_le64(&h->wr_id, 1);
         sg_put_le32(&h->rkey, pair.side[1].stag);
         sg_put_le64(&h->remote_addr, pair.side[1].buf);
-        for (k = 0; k < 2; k++) { /* local key 0: all of memory, so protection has no objection */
+        for (k = 0; k < 2; k++) { /* local key 0: all memory, so the protection check passes */
             sg_put_le64(&sge[k].addr, pair.side[0].buf);
             sg_put_le32(&sge[k].length, k ? last[i] : 0x80000000);
         }
@@ -201,7 +201,7 @@ static bool ringing_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
     struct test_host *h = opaque;
 
-    if (reentered) { /* the guest had the adapter's DMA aimed at its own doorbell page */
+    if (reentered) { /* the guest pointed the adapter's DMA at its doorbell page */
         struct sg_adapter *a = reentered;
 
         reentered = NULL;
@@ -297,7 +297,7 @@ static void atomic_write_is_one_store(void)
     place_end();
 }
 
-/* The octets that the machine still holds back land before a page is given back to its owner. */
+/* Octets that the machine still holds back are placed before a page returns to its owner. */
 static void pages_go_when_all_has_landed(void)
 {
     const uint64_t va = 0x700000000000;
@@ -328,12 +328,12 @@ static void pages_go_when_all_has_landed(void)
     w.raddr = va;
     post(0, w);
     expect(0, 1, SG_WC_SUCCESS);
-    T_EQ_U64(pair_buf(&pair, 1)[1], 0); /* on its way */
+    T_EQ_U64(pair_buf(&pair, 1)[1], 0); /* still held back */
     sg_put_le32(&m.op, SG_UNMAP_PAGES);
     sg_put_le64(&m.list, 0);
     T_EQ_U64(md_cmd(&s->md, &m, sizeof(m), NULL), SG_OK);
     T_EQ_MEM(pair_buf(&pair, 1), pair_buf(&pair, 0), 64);
-    memset(pair_buf(&pair, 1), 0xee, 64); /* somebody else's now */
+    memset(pair_buf(&pair, 1), 0xee, 64); /* now another owner's */
     pair_close(&pair);
     T_EQ_U64(pair_buf(&pair, 1)[1], 0xee);
     pair_stop(&pair);

@@ -133,26 +133,26 @@ static void arming(void)
     md_arm_eq(&s.md, 1);
     complete_one(1);
     T_FALSE(md_next_event(&s.md, &e)); /* not armed */
-    md_arm(&cq, false);                /* an entry is there that we have not seen */
+    md_arm(&cq, false);                /* an entry is unread */
     T_TRUE(md_next_event(&s.md, &e));
     T_EQ_U64(e.event, SG_EV_COMPLETION);
     T_EQ_U64(sg_get_le32(&e.id), cq.cqn);
     T_EQ_U64(s.h.raised[1], 1);
     complete_one(2);
-    T_FALSE(md_next_event(&s.md, &e)); /* one event for one arming */
+    T_FALSE(md_next_event(&s.md, &e)); /* one event per arming */
     while (md_poll(&cq, &c)) {
     }
     md_arm(&cq, false);
-    T_FALSE(md_next_event(&s.md, &e)); /* everything was seen */
+    T_FALSE(md_next_event(&s.md, &e)); /* all entries are read */
     complete_one(3);
     T_TRUE(md_next_event(&s.md, &e));
     T_EQ_U64(s.h.raised[1], 1); /* the event queue was not armed again */
     md_arm_eq(&s.md, 1);
-    T_EQ_U64(s.h.raised[1], 1); /* and nothing is in it */
+    T_EQ_U64(s.h.raised[1], 1); /* and no event is unread */
     solo_end(&s);
 }
 
-/* perftest's "-e" waits, arms, then takes one entry: of that entry there is no second event. */
+/* perftest's "-e" waits, arms, then takes one entry: that entry raises no second event. */
 static void arming_unread(void)
 {
     struct sg_cqe c;
@@ -163,15 +163,15 @@ static void arming_unread(void)
     complete_one(1);
     T_TRUE(md_next_event(&s.md, &e));
     md_arm(&cq, false);
-    T_FALSE(md_next_event(&s.md, &e)); /* entry 1 is unread, but was told */
+    T_FALSE(md_next_event(&s.md, &e)); /* entry 1 is unread, but had its event */
     T_TRUE(md_poll(&cq, &c));
     complete_one(2);
     T_TRUE(md_next_event(&s.md, &e));
-    complete_one(3); /* nobody was told of this one */
+    complete_one(3); /* this one raised no event */
     md_arm(&cq, false);
     T_TRUE(md_next_event(&s.md, &e));
     md_arm(&cq, true);
-    T_FALSE(md_next_event(&s.md, &e)); /* all three failed, so are solicited, and told */
+    T_FALSE(md_next_event(&s.md, &e)); /* all three failed, so count as solicited, and had events */
     complete_one(4);
     T_TRUE(md_next_event(&s.md, &e));
     T_TRUE(md_poll(&cq, &c));
@@ -182,8 +182,8 @@ static void arming_unread(void)
 }
 
 /*
- * A queue that was polled, and never armed, for more than half the range of an index: neither the
- * last event nor the last solicited entry is in the ring any more, and they mean nothing.
+ * A queue was polled, and never armed, for more than half the range of an index.  The entries of
+ * its last event and last solicited completion are not in the ring any more, and do not count.
  */
 static void arming_after_long_polling(void)
 {
@@ -208,13 +208,13 @@ static void arming_after_long_polling(void)
             complete_one(k);
             T_TRUE(md_poll(&cq, &c));
         }
-        of_device->solicited = 1; /* none of these was */
+        of_device->solicited = 1; /* as if none of them was solicited */
         md_arm(&cq, true);
         T_FALSE(md_next_event(&s.md, &e));
         complete_one(2);
         T_TRUE(md_next_event(&s.md, &e));
         of_device->notified = 1;
-        md_arm(&cq, false); /* entry 2 is unread, and nobody was told of it */
+        md_arm(&cq, false); /* entry 2 is unread, and raised no event */
         T_TRUE(md_next_event(&s.md, &e));
         solo_end(&s);
     }
@@ -316,7 +316,7 @@ static void doorbell_range(void)
     begin_flushing(NULL, 64, 16);
     complete_one(1);
     T_TRUE(md_poll(&cq, &c));
-    /* Again, and older ones: nothing happens. */
+    /* The same doorbell again, and older ones, have no effect. */
     md_rq_doorbell(&qp);
     md_doorbell(&s.md, 0, SG_DB_RQ, qp.qpn, 0);
     T_FALSE(md_poll(&cq, &c));
@@ -327,7 +327,7 @@ static void doorbell_range(void)
     T_EQ_U64(e.event, SG_EV_QP_FATAL);
     T_EQ_U64(sg_get_le32(&e.id), qp.qpn);
     md_doorbell(&s.md, 0, SG_DB_SQ, qp.qpn, 0x80000000);
-    T_FALSE(md_next_async(&s.md, &e)); /* said once */
+    T_FALSE(md_next_async(&s.md, &e)); /* reported once */
     solo_end(&s);
 }
 
@@ -442,7 +442,7 @@ static void eq_consumer_index(void)
     solo_end(&s);
 }
 
-/* Rings that stop responding hurt their owner only. */
+/* Rings that stop responding affect only their owner. */
 static void unreadable_rings(void)
 {
     struct sg_eqe e;
@@ -486,7 +486,7 @@ static void long_flush(void)
     solo_end(&s);
 }
 
-/* The longest queue that can be had, all of it in use, and once around. */
+/* The longest possible queue, completely in use, and once around. */
 static void longest_queue(void)
 {
     const uint32_t entries = 1 << 20, batch = 4096;

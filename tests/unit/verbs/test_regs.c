@@ -210,7 +210,7 @@ static void fatal_admin_index(void)
     T_TRUE(md_next_async(&s.md, &e));
     T_EQ_U64(e.event, SG_EV_DEVICE_FATAL);
     md_settle(&s.md);
-    /* It is the last one: the driver takes the queue away. */
+    /* It is the last event, because the driver then removes the queue. */
     sg_adapter_set_link(s.md.a, false);
     sg_adapter_set_link(s.md.a, true);
     T_FALSE(md_next_async(&s.md, &e));
@@ -296,7 +296,7 @@ static void config_ranges(void)
     T_NOT_NULL(sg_adapter_check_config(&c, buf, sizeof(buf)));
 }
 
-/* The times of docs/manual/properties.md, in ms, for whom no property was set. */
+/* The default times of docs/manual/properties.md, in ms. */
 static void documented_times(void)
 {
     struct sg_adapter_config c;

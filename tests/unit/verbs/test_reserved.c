@@ -7,7 +7,7 @@
 
 #define DIRTY(field) memset(&(field), 0xff, sizeof(field))
 
-/* A command with all reserved octets of its header, and all behind it, set. */
+/* Posts a command with all reserved octets of its header, and all octets behind it, set. */
 static enum sg_status dirty(const void *cmd, size_t len, struct sg_admin_rsp *rsp)
 {
     uint8_t slot[SG_ADMIN_CMD_SIZE];

@@ -8,10 +8,10 @@
 #include "verbs/memory/tpt.h"
 #include "verbs/state/adapter_state.h"
 
-/* All that 32 bits can count, less one: the next step would bring such a counter round. */
+/* A counter of 32 bits would wrap at the next step. */
 static const uint64_t nearly_round = UINT32_MAX;
 
-/* A Write of side 0 that stands still in the middle, as the peer acknowledges nothing. */
+/* A Write of side 0 that stops in the middle, because the peer acknowledges nothing. */
 static void begin_half_written(uint32_t len)
 {
     struct md_wr w;
@@ -22,7 +22,7 @@ static void begin_half_written(uint32_t len)
     expect_none(0);
 }
 
-/* Its owner takes the region away, or gives it to another domain. */
+/* The owner deregisters the region, or moves it to another domain. */
 static enum sg_status revoke(struct pair_side *s, bool give)
 {
     struct sg_cmd_modify_mr c = { .hdr.opcode = SG_ADMIN_MODIFY_MR };
@@ -36,7 +36,7 @@ static enum sg_status revoke(struct pair_side *s, bool give)
     return md_cmd(&s->md, &c, sizeof(c), NULL);
 }
 
-/* The region goes, after so many other changes of the table. */
+/* The region is revoked, after a number of other changes of the table. */
 static void source_goes(void)
 {
     static const uint64_t others[] = { 0, 1, nearly_round };

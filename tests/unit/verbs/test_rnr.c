@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A message, and no receive posted: Terminate, or a wait that a receive ends. */
+/* A message that finds no receive: a Terminate, or a wait that the next receive ends. */
 #include "pair_rig.h"
 #include "verbs/state/adapter_state.h"
 #include "verbs/queues/qp.h"
@@ -88,7 +88,7 @@ static void who_waits(void)
     }
 }
 
-/* Messages that come while one waits keep their order; each is counted that finds nothing. */
+/* Messages that come while one waits keep their order; each that finds no receive is counted. */
 static void many_wait(void)
 {
     uint64_t i;
@@ -112,7 +112,7 @@ static void many_wait(void)
     end();
 }
 
-/* rnr_retry times min_rnr_timer; then as if there had been no wait. */
+/* The wait is rnr_retry times min_rnr_timer; then the message is refused as without a wait. */
 static void time_is_over(void)
 {
     static const struct {
@@ -148,7 +148,7 @@ static void time_is_over(void)
 static void attributes(void)
 {
     begin_as(SG_RNR_AUTO, SG_CONNECT_STAY);
-    T_EQ_U64(sg_rnr_wait_ns(qp_of(1)), 3600000000000ull); /* unsaid: for ever */
+    T_EQ_U64(sg_rnr_wait_ns(qp_of(1)), 3600000000000ull); /* the default: an hour */
     T_EQ_U64(set_rnr(1, SG_QP_MOD_RNR_RETRY, 99, 3), SG_OK);
     T_EQ_U64(sg_rnr_wait_ns(qp_of(1)), 3 * 655360000ull);
     T_EQ_U64(set_rnr(1, SG_QP_MOD_RNR_TIMER, 2, 99), SG_OK);
@@ -263,7 +263,7 @@ static unsigned starving(const struct md_srq *srq)
 
 /*
  * A shared queue is empty, and messages wait on both connections: an entry goes to the one that has
- * waited longest, and to one only; a queue pair that goes leaves its turn to the other.
+ * waited longest, and only to that one.  If its queue pair is destroyed, the other one is next.
  */
 static void shared_queue(void)
 {
@@ -295,7 +295,7 @@ static void shared_queue(void)
     pair_stop(&pair);
 }
 
-/* Its time is over for the one and not for the other, which still gets what is posted then. */
+/* One connection's wait times out; the other one still gets the receive that is posted then. */
 static void shared_queue_in_vain(void)
 {
     struct md_qp qp[2][2];

@@ -90,7 +90,7 @@ static void all_shapes(void)
     end();
 }
 
-/* Reads with one and with several elements, all to the same place first: none takes another's. */
+/* Reads with one and with several elements alternate: each fills exactly its own elements. */
 static void in_turn_with_plain_reads(void)
 {
     const struct shape s = { "turn", 3, { 40, 50, 60 } };
@@ -111,7 +111,7 @@ static void in_turn_with_plain_reads(void)
     for (uint32_t i = 0; i < 40; i++) {
         expect(0, i, SG_WC_SUCCESS);
     }
-    for (uint32_t i = 7; i < 40; i += 8) { /* the last of each eight was the last there */
+    for (uint32_t i = 7; i < 40; i += 8) { /* the last of eight with the same sink */
         const uint8_t *sink = pair_buf(&pair, 0) + i / 8 * 1000;
         const uint8_t *from = pair_buf(&pair, 1) + i * 200, *before = from - 200;
 
@@ -156,7 +156,7 @@ static void refused(void)
     }
 }
 
-/* The last element's region goes away between Request and Response. */
+/* The last element's region is deregistered between Request and Response. */
 static void revoked_while_asked(void)
 {
     uint32_t lkey;
@@ -180,7 +180,7 @@ static void revoked_while_asked(void)
     pair_stop(&pair);
 }
 
-/* Those that were asked for and never answered: flushed, or destroyed with their queue pair. */
+/* Reads that are never answered: flushed, or destroyed with their queue pair. */
 static void never_answered(void)
 {
     for (int flush = 0; flush < 2; flush++) {
@@ -201,8 +201,8 @@ static void never_answered(void)
 }
 
 /*
- * Memory that the host maps octet by octet makes more pieces than a segment has: what is left is
- * copied, and goes behind the octets that were copied before it.
+ * Memory that the host maps octet by octet makes more pieces than a segment can have: the rest is
+ * copied, and appended to the octets that were copied before it.
  */
 static void sent_in_many_pieces(void)
 {

@@ -54,7 +54,7 @@ static void grows_with_use(void)
 static void does_with_what_it_has(void)
 {
     begin_tcp();
-    post(0, wr(0, SG_WR_WRITE, 1, 0, 8, 0)); /* records of requests are there */
+    post(0, wr(0, SG_WR_WRITE, 1, 0, 8, 0)); /* allocates records of requests */
     pair_pass(&pair, 1000000000);
     expect(0, 1, SG_WC_SUCCESS);
     account(0)->limit = account(0)->used;

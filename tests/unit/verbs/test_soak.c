@@ -21,7 +21,7 @@ enum {
     SINK_AT = SOURCE_AT + 2 * MAX_LEN,
     TARGET_AT = SINK_AT + MAX_LEN,
     WORD_AT = TARGET_AT + MAX_LEN + 8 - MAX_LEN % 8,
-    FOUND_AT = WORD_AT + 8, /* what Atomics found, by entry */
+    FOUND_AT = WORD_AT + 8, /* original values that Atomics returned, by entry */
 };
 
 struct soak_op {
@@ -35,9 +35,9 @@ struct soak_end {
     struct soak_op ops[4096];
     uint32_t posted, completed; /* send queue */
     uint32_t recv_posted, recv_done;
-    uint32_t sends, arrived;       /* messages sent; of the peer's, received */
+    uint32_t sends, arrived;       /* messages sent to the peer; received from it */
     uint32_t stag;                 /* of the word */
-    uint64_t counted;              /* the peer's word, when what is completed was done */
+    uint64_t counted;              /* the peer's word after all completed Atomics */
     bool send_broken, recv_broken; /* an entry failed: only flushes may follow */
 };
 
@@ -74,7 +74,7 @@ static void post_recv(int side)
     }
 }
 
-/* Counts up the word of the peer. */
+/* Increments the peer's word. */
 static void post_atomic(int side, struct soak_op *op)
 {
     struct pair_side *s = &p.side[side];
@@ -97,7 +97,7 @@ static void post_atomic(int side, struct soak_op *op)
     md_sq_doorbell(&s->qp);
 }
 
-/* The number of the message; alone, or behind a Write. */
+/* Sends the message's number as Immediate Data, alone or behind a Write. */
 static void post_imm(int side, struct soak_op *op)
 {
     struct pair_side *s = &p.side[side], *peer = &p.side[!side];
@@ -167,7 +167,7 @@ static void post_send(int side)
         op->at = rnd(MAX_LEN);
         w.addr = s->buf + SINK_AT;
         w.raddr = peer->buf + SOURCE_AT + op->at;
-        w.flags = SG_WQE_FENCE; /* one sink: one Read at a time */
+        w.flags = SG_WQE_FENCE; /* one sink, so one Read at a time */
         md_post_send(&s->qp, &w);
         break;
     }
@@ -187,7 +187,7 @@ static void took_recv(int side, const struct sg_cqe *c)
         T_EQ_U64(c->opcode == SG_WC_RECV_IMM, !!(c->flags_phase & SG_CQE_WITH_IMM));
         if (c->opcode == SG_WC_RECV_IMM) {
             T_EQ_U64(sg_get_le32(&c->imm), e->arrived);
-            if (sg_get_le32((const uint8_t *)&c->imm + 4)) { /* else behind any Write, or none */
+            if (sg_get_le32((const uint8_t *)&c->imm + 4)) { /* of a WRITE_IMM */
                 T_EQ_U64(len, sg_get_le32((const uint8_t *)&c->imm + 4) - 1);
             }
         }
@@ -224,7 +224,7 @@ static void took_send(int side, const struct sg_cqe *c)
         if (op->opcode == SG_WR_READ) {
             T_EQ_U64(sg_get_le32(&c->byte_len), op->len);
         }
-        /* Polled late, the sink may belong to a younger Read already: only the last is there. */
+        /* A younger Read may have overwritten the sink, so only the last entry is checked. */
         for (i = 0; op->opcode == SG_WR_READ && e->completed + 1 == e->posted && i < op->len; i++) {
             T_EQ_U64(pair_buf(&p, side)[SINK_AT + i], source_octet(!side, op->at + i));
         }

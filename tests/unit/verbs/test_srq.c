@@ -9,7 +9,7 @@
 #include "rig.h"
 #include "srq_rig.h"
 
-/* First come, first served, over several laps of the ring. */
+/* First come, first served, while the ring wraps several times. */
 static void shared_by_all(void)
 {
     struct sg_admin_rsp q;
@@ -59,7 +59,7 @@ static void taken_at_first_segment(void)
     q = query();
     T_EQ_U64(sg_get_le32(&q.data[0]), 1);
     T_EQ_U64(sg_get_le32(&q.data[2]), 0);
-    /* What was begun last may end first: the count counts, positions do not matter. */
+    /* Messages may end in any order: a completion frees an entry, whatever its position. */
     send_on(0, 10, 200);
     c = got(1, 0, 1, SG_WC_SUCCESS);
     T_EQ_U64(sg_get_le32(&c.wr_index), 0);
@@ -90,7 +90,7 @@ static void taken_then_error(void)
         T_TRUE(md_next_async(&pair.side[1].md, &e));
     } while (e.event != SG_EV_QP_LAST_WQE);
     T_EQ_U64(sg_get_le32(&e.id), joints[0].qp[1].qpn);
-    /* An untaken entry remains for others, and no queue pair flushes it. */
+    /* An entry that is not taken remains for others, and no queue pair flushes it. */
     T_EQ_U64(md_modify_qp(&joints[1].qp[1], SG_QP_ERROR), SG_OK);
     do {
         pair_settle(&pair);
@@ -115,7 +115,7 @@ static void taken_then_destroyed(void)
     supply(0, 4096);
     begin_message(1);
     T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DESTROY_QP, joints[1].qp[1].qpn), SG_OK);
-    T_TRUE(md_poll(&pair.side[1].cq, &c)); /* there before the command's completion */
+    T_TRUE(md_poll(&pair.side[1].cq, &c)); /* written before the command's completion */
     T_EQ_U64(c.status, SG_WC_FLUSH_ERR);
     T_EQ_U64(sg_get_le32(&c.wr_index), 0);
     q = query();
@@ -162,7 +162,7 @@ static void limit(void)
     }
     q = query();
     T_EQ_U64(sg_get_le32(&q.data[1]), 4);
-    begin_message(2); /* the take counts, not the completion */
+    begin_message(2); /* taking an entry counts, not its completion */
     pair_settle(&pair);
     T_TRUE(md_next_async(&pair.side[1].md, &e));
     T_EQ_U64(e.event, SG_EV_SRQ_LIMIT);
@@ -171,7 +171,7 @@ static void limit(void)
     T_EQ_U64(sg_get_le32(&q.data[1]), 0);
     send_on(0, 3, 64);
     T_TRUE(no_event(1)); /* once */
-    /* Armed when it is true already: at once. */
+    /* Armed while fewer entries are left already: the event comes at once. */
     T_EQ_U64(set_limit(3), SG_OK);
     T_TRUE(md_next_async(&pair.side[1].md, &e));
     T_EQ_U64(e.event, SG_EV_SRQ_LIMIT);
@@ -223,7 +223,7 @@ static void faulty_entries(void)
     }
 }
 
-/* One event, once; no entry is taken any more, and only queue pairs that need one fail. */
+/* One event; no more entries are taken, and only queue pairs that need one fail. */
 static void dead_queue(bool by_doorbell)
 {
     struct sg_eqe e;
@@ -276,7 +276,7 @@ static void doorbells(void)
     md_doorbell(&pair.side[1].md, 0, SG_DB_SRQ, srq.srqn, 1); /* late: ignored */
     md_doorbell(&pair.side[1].md, 3, SG_DB_SRQ, srq.srqn, 4); /* another context's page */
     md_doorbell(&pair.side[1].md, 0, SG_DB_SRQ, srq.srqn + 1, 4);
-    md_doorbell(&pair.side[1].md, 0, SG_DB_RQ, joints[0].qp[1].qpn, 4); /* it has none */
+    md_doorbell(&pair.side[1].md, 0, SG_DB_RQ, joints[0].qp[1].qpn, 4); /* it has no RQ */
     q = query();
     T_EQ_U64(sg_get_le32(&q.data[0]), 2);
     T_TRUE(no_event(1));
@@ -397,7 +397,7 @@ static void bounds(void)
     T_EQ_U64(md_cmd_id(&s.md, SG_ADMIN_DESTROY_SRQ, 1), SG_OK);
     T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_OK);
     solo_end(&s);
-    /* A firmware without the feature knows nothing of it. */
+    /* Firmware without the feature refuses all of its commands. */
     config.features = ~SG_FEATURE_SRQ;
     solo_new(&s, &config, true);
     pd = md_create_pd(&s.md);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RESIZE_SRQ: posted entries survive, whatever is taken, posted or rung meanwhile; entries that do
- * not fit are refused; commands wrong in each field.
+ * RESIZE_SRQ: posted entries survive, whatever is taken, posted or rung meanwhile; a ring too small
+ * for them is refused; commands wrong in each field.
  *
  * The driver here is as uncooperative as allowed: it overwrites the old ring right after the
  * command.
@@ -57,7 +57,7 @@ static struct sg_cmd_resize_srq command_for(const struct place *r)
     return c;
 }
 
-/* What has not completed, by the count that the consumer has: from the old ring to the new one. */
+/* Copies the entries that have not completed, by the consumer's count, to the new ring. */
 static void copy(const struct place *to, const struct place *from, uint32_t completed)
 {
     uint32_t i;
@@ -67,7 +67,7 @@ static void copy(const struct place *to, const struct place *from, uint32_t comp
     }
 }
 
-/* The entry is posted in one ring or in two; 'rung' is left to the caller. */
+/* Writes the entry into one ring or into both; the caller rings the doorbell. */
 static void put(const struct place *r, const struct place *other)
 {
     struct sg_rqe_hdr *h = (void *)slot(r, srq.ring.prod);
@@ -118,7 +118,7 @@ static enum sg_status resize(const struct place *to, uint32_t *oldest)
     return status;
 }
 
-/* The shared queue, at once in a ring of the test's own. */
+/* Creates the shared queue and resizes it into a ring of the test's own. */
 static struct place begin_in(uint32_t entries)
 {
     struct place r;
@@ -183,7 +183,7 @@ static void up_and_down(void)
     end_shared();
 }
 
-/* Full before, full after, and round the new ring several times. */
+/* Full before, full after, and several times around the new ring. */
 static void full(void)
 {
     struct place now = begin_in(8), next = new_place(32);
@@ -193,7 +193,7 @@ static void full(void)
     for (i = 0; i < 5; i++) {
         message(0, i);
     }
-    put_rung(&now, 8); /* not from the ring's first slot on */
+    put_rung(&now, 8); /* does not begin at slot 0 */
     copy(&next, &now, 5);
     T_EQ_U64(resize(&next, &oldest), SG_OK);
     spoil(&now);
@@ -231,9 +231,9 @@ static void in_between(void)
     spoil(&now);
     T_EQ_U64(asked(0), 4);
     ring_at(srq.ring.prod);
-    ring_at(late); /* overtaken */
+    ring_at(late); /* an older doorbell */
     T_EQ_U64(asked(0), 5);
-    /* The taken entry completes where its queue pair is, and is the first that does. */
+    /* The entry that was taken before completes on its own queue pair, and first. */
     send_on(2, 100, 200);
     got(0, 2, 100, SG_WC_SUCCESS);
     T_EQ_U64(got_count(2, 0, SG_WC_SUCCESS), 0);
@@ -244,7 +244,7 @@ static void in_between(void)
     end_shared();
 }
 
-/* A doorbell as late as the largest ring allows is late; beyond that it is nonsense. */
+/* A doorbell may be late by as much as the largest ring; an older one is an error. */
 static void late_doorbells(void)
 {
     struct place now = begin_in(64), next = new_place(4);
@@ -268,7 +268,7 @@ static void late_doorbells(void)
     end_shared();
 }
 
-/* What is posted and not completed must fit, taken or not; a refusal leaves the old ring in use. */
+/* All entries that have not completed must fit, taken or not; else the old ring stays in use. */
 static void too_small(void)
 {
     struct place now = begin_in(8), small = new_place(4), smaller = new_place(2);
@@ -293,14 +293,14 @@ static void too_small(void)
     message(2, 2);
     message(2, 3);
     message(2, 4);
-    /* The new ring's bounds hold, and a queue in error stays as it is. */
+    /* The new ring's size applies, and a queue in error cannot be resized. */
     ring_at(srq.ring.prod + 5);
     pair_expect(&pair, 1, SG_EV_SRQ_ERROR);
     T_EQ_U64(resize(&now, &oldest), SG_ESTATE);
     end_shared();
 }
 
-/* A driver that copies nothing: the entry is not what its index says. */
+/* The driver copies nothing, so the entry has a wrong index. */
 static void not_copied(void)
 {
     struct place now = begin_in(8), next = new_place(16);
@@ -324,12 +324,12 @@ static void limits(void)
     uint32_t oldest;
 
     put_rung(&now, 4);
-    T_EQ_U64(set_limit(5), SG_OK); /* and comes at once */
+    T_EQ_U64(set_limit(5), SG_OK); /* the event comes at once */
     T_TRUE(md_next_async(&pair.side[1].md, &e));
     put_rung(&now, 2);
     T_EQ_U64(set_limit(6), SG_OK);
     T_TRUE(no_event(1));
-    /* It stays armed, and a ring that it does not fit in is refused. */
+    /* It stays armed; a ring smaller than the limit is refused. */
     T_EQ_U64(resize(&next, &oldest), SG_EINVAL);
     T_EQ_U64(asked(1), 6);
     copy(&big, &now, 0);
@@ -339,7 +339,7 @@ static void limits(void)
     message(0, 0);
     pair_expect(&pair, 1, SG_EV_SRQ_LIMIT);
     T_EQ_U64(asked(1), 0);
-    /* Both at once. */
+    /* Size and limit in one command. */
     message(0, 1);
     copy(&next, &big, 2);
     c = command_for(&next);
@@ -355,7 +355,7 @@ static void limits(void)
     c = command_for(&big);
     copy(&big, &next, 3);
     sg_put_le32(&c.flags, SG_RESIZE_SRQ_LIMIT);
-    sg_put_le32(&c.limit, 4); /* three are left: at once */
+    sg_put_le32(&c.limit, 4); /* three are left: the event comes at once */
     T_EQ_U64(md_cmd(&pair.side[1].md, &c, sizeof(c), NULL), SG_OK);
     pair_expect(&pair, 1, SG_EV_SRQ_LIMIT);
     message(1, 3);
@@ -398,14 +398,14 @@ static void commands(void)
         T_EQ_U64(md_cmd(&pair.side[1].md, &c, sizeof(c), NULL), rows[i].status);
         T_EQ_U64(asked(0), 2);
     }
-    message(0, 0); /* from the old ring all the time */
+    message(0, 0); /* still from the old ring */
     copy(&next, &now, 1);
     T_EQ_U64(resize(&next, &oldest), SG_OK);
     message(0, 1);
     end_shared();
 }
 
-/* The configuration's limit, and a firmware that has shared queues but does not resize them. */
+/* The configuration's limit, and firmware with shared queues that cannot be resized. */
 static void bounds(void)
 {
     struct sg_cmd_resize_srq c = { .hdr.opcode = SG_ADMIN_RESIZE_SRQ };

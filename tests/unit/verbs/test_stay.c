@@ -19,7 +19,7 @@ static void peer_left(int side)
     pair_expect(&pair, side, SG_EV_CM_CLOSED);
 }
 
-/* Receives stay; what arrived before the end counts; the first send finds out. */
+/* Receives stay posted, Sends that arrived complete, and the first send fails. */
 static void stays(void)
 {
     begin_staying();
@@ -48,7 +48,7 @@ static void stays(void)
     pair_stop(&pair);
 }
 
-/* The same queue pairs connect anew; one does not wait for the end of the old connection. */
+/* The same queue pairs connect again; one does not wait for the end of the old connection. */
 static void again(void)
 {
     struct sg_eqe e;
@@ -84,7 +84,7 @@ static void submit_state(struct md_qp *qp, enum sg_qp_state state)
     md_submit(qp->md, &c, sizeof(c));
 }
 
-/* Three commands of one turn: the end of the old connection is not the new one's. */
+/* Three commands in one turn: the old connection's end does not end the new one. */
 static void again_in_one_turn(void)
 {
     struct pair_side *s = &pair.side[0];
@@ -120,7 +120,7 @@ static void again_in_one_turn(void)
     end();
 }
 
-/* A Read that the peer leaves without an answer is what failed. */
+/* The Read that the peer leaves unanswered fails; all others are flushed. */
 static void under_way(void)
 {
     begin_staying();
@@ -137,7 +137,7 @@ static void under_way(void)
     pair_stop(&pair);
 }
 
-/* A peer that leaves between request and establishment; the next one is served. */
+/* A peer leaves between request and establishment; the next one is served. */
 static void never_established(void)
 {
     enum sg_status status;
@@ -180,7 +180,7 @@ static enum sg_status unreachable(struct md_qp *qp, uint32_t mask, uint32_t stat
     return md_cmd(qp->md, &c, sizeof(c), NULL);
 }
 
-/* Posted ahead of a connection that never came; also while CONNECT tries. */
+/* Work posted for a connection that never comes, also while CONNECT is in progress. */
 static void never_there(void)
 {
     static const uint32_t both = SG_QP_MOD_STATE | SG_QP_MOD_UNREACHABLE;
@@ -208,7 +208,7 @@ static void never_there(void)
         expect(0, 2, SG_WC_RETRY_EXC_ERR);
         expect(0, 3, SG_WC_FLUSH_ERR);
         expect(0, 1, SG_WC_FLUSH_ERR);
-        /* Once is enough. */
+        /* A second time has no effect. */
         T_EQ_U64(unreachable(qp, both, SG_QP_ERROR), SG_OK);
         post(0, wr(0, SG_WR_SEND, 4, 0, 64, 0));
         expect(0, 4, SG_WC_FLUSH_ERR);

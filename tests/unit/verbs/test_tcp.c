@@ -19,8 +19,8 @@ static void start(void)
 }
 
 /*
- * What the core has given to the stream leaves at once, without a timer to help: the core's push is
- * what hands the segments to TCP.  One round trip is all that a Send and its Read may take.
+ * Octets that the core gave to the stream leave at once, by the core's push, and do not wait for a
+ * timer.  A Send and its completion take one round trip.
  */
 static void push__nothing_waits_for_a_timer(void)
 {
@@ -80,7 +80,7 @@ static uint32_t connect_from(const struct md_qp *qp)
     return sg_get_le32(&rsp.id);
 }
 
-/* As many as there are, of that kind, at a side; others are an error. */
+/* Returns the number of unread events of this kind at a side; any other event is an error. */
 static unsigned events(int side, enum sg_event event, uint32_t *conn)
 {
     struct sg_eqe e;
@@ -129,8 +129,8 @@ static struct sg_stream *connect_unknown_peer(void)
 }
 
 /*
- * A listener with a backlog of one, a peer that connects and says nothing, and three clients at
- * one moment: each of them is served in its turn, and none is reset.
+ * A listener with a backlog of one, a peer that connects and is silent, and three clients at the
+ * same time: each client is served in its turn, and none is reset.
  */
 static void backlog__clients_wait_and_unknown_peers_do_not_count(void)
 {
@@ -191,7 +191,7 @@ static void expect_dropped_and_told(int side, uint64_t syns, uint64_t fragments,
     T_EQ_U64(sg_get_le64(&s.path_mtu_reports), reports);
 }
 
-/* A router whose next link is narrow: it drops what is larger, and the last of that is here. */
+/* A router whose next link is narrow drops larger packets; it keeps the last one of them. */
 enum { NARROW = 1000, ETH = 14, IP = 20, ICMP = 8, QUOTE = IP + 8 };
 
 static struct narrow {
@@ -281,8 +281,8 @@ static void inject_fragment(void)
 }
 
 /*
- * What only the network below knows, and the user wants to: SYNs that found no room, fragments,
- * what routers said of the path.  All of them count since the last reset of their adapter.
+ * Counters that only the network layer can fill in: SYNs that found no room, fragments, routers'
+ * reports about the path.  All of them count from the last reset of their adapter.
  */
 static void counters__what_the_network_dropped(void)
 {

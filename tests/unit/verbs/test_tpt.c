@@ -16,7 +16,7 @@ static void begin(void)
     pd = md_create_pd(&s.md);
 }
 
-/* A queue pair that exists for the table only. */
+/* The memory context of a queue pair, without a queue pair. */
 static struct sg_mem_ctx ctx_of(uint32_t pdn, uint32_t access, bool kernel)
 {
     return (struct sg_mem_ctx){
@@ -139,7 +139,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* 4096 STags: all different, none 0, far apart, and other ones with another seed. */
+/* 4096 STags: all different, none 0, far apart, and different with another seed. */
 static void unpredictable(void)
 {
     enum { N = 4096 };
@@ -301,7 +301,7 @@ static void invalidation_rules(void)
     solo_end(&s);
 }
 
-/* The limit that QUERY_ADAPTER tells is kept, also by who has pages for more. */
+/* A region cannot exceed max_mr_size of QUERY_CAPS, even with enough pages. */
 static void longest_region(void)
 {
     struct sg_adapter_config config;
@@ -322,7 +322,7 @@ static void longest_region(void)
     solo_end(&s);
 }
 
-/* A piece that there is no room for is refused: left out, it would make a message too short. */
+/* A piece without room is refused: without it the message would be too short. */
 static void full_scratch(void)
 {
     struct iovec iov[4];
@@ -336,7 +336,7 @@ static void full_scratch(void)
     T_EQ_INT(g.n, 1);
     T_EQ_U64(iov[0].iov_len, 64);
     sg_mem_release(s.md.a, iov, g.n);
-    T_TRUE(sg_mem_gather_bytes(s.md.a, &g, octets, 1)); /* all was given back */
+    T_TRUE(sg_mem_gather_bytes(s.md.a, &g, octets, 1)); /* all room was released */
     sg_mem_release(s.md.a, iov + 1, 1);
     solo_end(&s);
 }

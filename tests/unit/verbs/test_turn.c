@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The bounds of one turn, whatever the guest asks for: a turn holds QEMU's lock, so the
- * rest of the machine waits as long.
+ * The bounds of one turn, whatever the guest asks for.  A turn holds QEMU's lock, so the rest of
+ * the machine waits that long.
  */
 #include "mpe_rig.h"
 #include "verbs/state/adapter_state.h"
@@ -19,7 +19,7 @@ static unsigned counting_query(void *host, uint64_t addr, uint64_t len)
     return true_query(host, addr, len);
 }
 
-/* A list of n pages of an area of 'of' pages, no two of which follow one another. */
+/* A list of n pages of an area of 'of' pages; no two neighbours are contiguous. */
 static uint64_t scattered_list(struct test_host *h, uint64_t area, uint32_t n, uint32_t of)
 {
     uint64_t list = test_host_alloc(h, 8ull * n, 4096);
@@ -59,8 +59,8 @@ static void put_bind(struct md_qp *qp, uint32_t window, uint32_t region, uint64_
 }
 
 /*
- * Posts binds of the whole of a region of side 1 whose pages are persistent from page 'lo' of its
- * memory to page 'hi', and gives the adapter one turn.  Returns the questions of that turn.
+ * Posts binds of a whole region of side 1 whose pages 'lo' to 'hi' are persistent, and gives the
+ * adapter one turn.  Returns the number of pm_query calls in that turn.
  */
 static unsigned bind_many(uint32_t lo, uint32_t hi)
 {
@@ -100,23 +100,23 @@ static unsigned bind_many(uint32_t lo, uint32_t hi)
     return done;
 }
 
-/* A window over partly persistent memory is looked up page by page, which counts as work. */
+/* For a window over partly persistent memory each page is queried, which counts as work. */
 static void binds_of_mixed_memory(void)
 {
     unsigned asked = bind_many(0, PAGES / 2);
 
     T_TRUE(asked > PAGES);
-    T_TRUE(asked <= BUDGET / 64 + PAGES + 1); /* 64: what a question counts as */
+    T_TRUE(asked <= BUDGET / 64 + PAGES + 1); /* a query counts as 64 octets */
 }
 
-/* Each part of the region is like the whole: no query is needed. */
+/* All pages of the region are of one kind, so no query is needed. */
 static void binds_of_plain_memory(void)
 {
     T_EQ_U64(bind_many(0, PAGES), 0);
     T_EQ_U64(bind_many(PAGES, PAGES + 1), 0);
 }
 
-/* Local operations end the turn when its time is over, and go on in the next. */
+/* Local operations end the turn when its time is over, and continue in the next one. */
 static void binds_take_time(void)
 {
     struct pair_side *s = &pair.side[1];
@@ -173,7 +173,7 @@ static void commands_take_time(void)
     end();
 }
 
-/* MAP_PAGES reads a list as REG_MR does: so many addresses end the turn, and no fewer. */
+/* MAP_PAGES reads a list as REG_MR does: the turn ends after the same number of addresses. */
 static void lists_of_pages_end_the_turn(void)
 {
     enum { COUNT = SG_TURN_PAGES * 2 / 3, COMMANDS = 4 };
@@ -205,7 +205,7 @@ static void lists_of_pages_end_the_turn(void)
     end();
 }
 
-/* Each look at the clock takes so long that a turn has time for a few pieces of work. */
+/* Each call advances the clock, so that a turn has time for a few pieces of work. */
 static uint64_t slow_now(void *host)
 {
     struct test_host *h = host;
@@ -259,7 +259,7 @@ static void ends_take_time(void)
     pair_stop(&pair);
 }
 
-/* A turn flushes so many entries; queues that cannot be read have none, and take none of them. */
+/* A turn flushes up to SG_TURN_FLUSH entries; queues that cannot be read do not use these up. */
 static void flushed_entries(void)
 {
     enum { ENTRIES = 2048 };
@@ -313,7 +313,7 @@ static void flushed_entries(void)
     pair_stop(&pair);
 }
 
-/* What regions held comes back bit by bit behind a reset, and before a driver needs it. */
+/* After a reset the regions' memory is freed step by step, and before a driver needs it. */
 static void reset_of_many_regions(void)
 {
     enum { REGIONS = 10000 };
@@ -341,7 +341,7 @@ static void reset_of_many_regions(void)
     }
     T_TRUE(turns >= 3);
     T_EQ_U64(sg_adapter_host_memory(s->md.a), 0);
-    /* With no more room than for what was there before. */
+    /* Limit the account to what was used before. */
     s->md.a->account.limit = used;
     md_setup_rings(&s->md);
     md_enable(&s->md);
@@ -352,13 +352,13 @@ static void reset_of_many_regions(void)
     }
     md_write(&s->md, SG_REG_CTRL, SG_CTRL_RESET);
     md_setup_rings(&s->md);
-    md_enable(&s->md); /* at once: its commands wait for the room */
+    md_enable(&s->md); /* commands wait until the old regions are freed */
     s->pd = md_create_pd(&s->md);
     T_EQ_U64(md_make(&s->md, &c, sizeof(c)) != 0, 1);
     pair_stop(&pair);
 }
 
-/* A Flush of scattered pages does a turn's worth of them in each turn, not one. */
+/* A Flush of scattered pages handles many pages in each turn, not one. */
 static void flush_of_scattered_pages(void)
 {
     enum { COUNT = 100 };
@@ -384,7 +384,7 @@ static void flush_of_scattered_pages(void)
 
 static uint64_t stepped_ns;
 
-/* Each look at the clock takes as long as a whole turn may. */
+/* Each call advances the clock by the time of a whole turn. */
 static uint64_t stepped_now(void *host)
 {
     (void)host;
@@ -402,7 +402,7 @@ static unsigned length(const struct sg_list *l)
     return n;
 }
 
-/* An overrun ends queue pairs one by one, and none is looked at again in a later turn. */
+/* An overrun ends queue pairs one by one, and a later turn does not examine them again. */
 static void overrun__each_is_looked_at_once(void)
 {
     enum { QPS = 8 };

@@ -30,7 +30,7 @@ static const struct {
       "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7" },
 };
 
-/* All regions over the same octets, which are persistent or ordinary memory. */
+/* One region for each algorithm over the same octets, in persistent or ordinary memory. */
 static void algorithms(void)
 {
     uint32_t stag[SG_ARRAY_SIZE(vectors)], off, len;
@@ -65,7 +65,7 @@ static void algorithms(void)
                 T_EQ_MEM(hash_sink(), want, n);
             }
             T_TRUE(n == 64 || hash_sink()[n] == 0xee);
-            /* The same with the hash expected. */
+            /* The same with an expected hash. */
             q = verify_of(100 + i, stag[i], off, len);
             q.hash = want;
             q.hash_len = (uint8_t)n;
@@ -133,7 +133,7 @@ static void mismatch(void)
     }
 }
 
-/* Never an unplaced write, never what only the caches hold. */
+/* The hash covers the media: no write that is not placed, nothing that only caches hold. */
 static void media_side(void)
 {
     static const char text[] = "123456789";
@@ -172,7 +172,7 @@ static void media_side(void)
     }
 }
 
-/* One region over both kinds of memory. */
+/* A region over both kinds of memory. */
 static void mixed_memory(void)
 {
     uint32_t stag, crc;
@@ -181,7 +181,7 @@ static void mixed_memory(void)
     stag =
         region(1, PM_LEN - 8192, 16384, SG_ACCESS_VERIFY | SG_ACCESS_REMOTE_READ, SG_HASH_CRC32C);
     fill(1, PM_LEN - 8192, 16384, 5);
-    memset(media(1, PM_LEN - 8192), 0x77, 8192); /* what survived is something else */
+    memset(media(1, PM_LEN - 8192), 0x77, 8192); /* the media differ from visible memory */
     ask(verify_of(1, stag, PM_LEN - 6000, 12000));
     expect(0, 1, SG_WC_SUCCESS);
     crc = sg_crc32c(0, media(1, PM_LEN - 6000), 6000);
@@ -216,7 +216,7 @@ static void media_fault(void)
     place_end();
 }
 
-/* Large ranges take many turns, and other connections' work is not held up for long. */
+/* Large ranges take many turns, and do not delay other connections' work for long. */
 static void many_turns(void)
 {
     enum { LEN = 3 << 20 };
@@ -297,7 +297,7 @@ static void shared_turns(void)
         s->h.kicked |= sg_adapter_run(s->md.a, BUDGET);
         most = SG_MAX(most, s->h.dma_reads - before);
     }
-    /* Pieces of 64 KiB; the last connection served may go beyond by what it may do alone. */
+    /* Pieces of 64 KiB; the last connection may exceed the budget by as much as it may do alone. */
     T_TRUE(most > 4 && most <= BUDGET / 65536 + 4);
     pair_settle(&pair);
     for (n = 0; n < N; n++) {
@@ -357,7 +357,7 @@ static void sinks(void)
     }
 }
 
-/* An element of length 0 holds no hash; one that may not be written is refused at once. */
+/* A sink of length 0 holds no hash; one without the right to write is refused at once. */
 static void sinks_without_right(void)
 {
     struct ask q;
@@ -403,7 +403,7 @@ static void persistent_sink(void)
     place_end();
 }
 
-/* The sink's owner takes it away while the hash is being computed. */
+/* The sink is deregistered while the hash is being computed. */
 static void sink_goes(void)
 {
     struct ask q;
@@ -442,7 +442,7 @@ static void map_sink(uint32_t stag, uint64_t page, bool writable)
     T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), NULL), SG_OK);
 }
 
-/* So does its page's right to be written, with on-demand paging: the page may be another's now. */
+/* With on-demand paging the sink's page becomes read-only meanwhile: it may be another's now. */
 static void sink_becomes_read_only(void)
 {
     struct sg_cmd_reg_mr c;
