@@ -235,7 +235,7 @@ static int make_wire(struct machine *m)
     return fds[1];
 }
 
-/* The processes of this machine, or of one that a failed case has left behind. */
+/* Frees the resources of this machine, or of one that a failed case has left behind. */
 static void drop(struct machine *m)
 {
     if (m->ram) {

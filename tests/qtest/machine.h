@@ -47,7 +47,7 @@ struct machine {
     /* NULL, or answers as further guests would; true if something was sent. */
     bool (*answer)(struct machine *m, const uint8_t *frame, size_t len);
     void (*tap)(struct machine *m, const uint8_t *frame, size_t len); /* NULL, or sees each frame */
-    struct machine *other; /* NULL, or has the other half of the hub: see machines_join() */
+    struct machine *other; /* NULL, or joined with this one: see machines_join() */
 };
 
 /*
@@ -59,7 +59,7 @@ struct machine *machine_start(unsigned n, const char *extra, const char *args);
 /* As machine_start(), beside the machines that exist, with a hub of its own. */
 struct machine *machine_start_beside(unsigned n, const char *extra, const char *args);
 void machine_stop(struct machine *m);
-/* Likewise by SIGKILL. */
+/* As machine_stop(), but by SIGKILL. */
 void machine_kill(struct machine *m);
 
 /* What a firmware does; needed again after a reset of the machine or of a function. */
@@ -90,7 +90,7 @@ unsigned function_find_cap(struct function *f, uint8_t id);
 unsigned port_find_cap(struct function *f, uint8_t id);
 unsigned function_find_ext_cap(struct function *f, uint16_t id);
 
-/* Size of a BAR by writing ones; flags of its low bits. */
+/* Returns the size of a BAR, found by writing ones, and the flags in its low bits. */
 uint64_t function_bar_size(struct function *f, unsigned bar, uint32_t *flags);
 
 /* Registers and doorbells. */
@@ -100,13 +100,13 @@ void function_writel(struct function *f, uint32_t offset, uint32_t value);
 void function_writeq(struct function *f, uint32_t offset, uint64_t value);
 void function_doorbell(struct function *f, unsigned page, unsigned offset, uint64_t value);
 
-/* Whether the vector was raised since the last call; it is not known how often. */
+/* Whether the vector was raised since the last call, once or several times. */
 bool function_raised(struct function *f, unsigned vector);
-/* Function level reset, then the set-up again that it undoes. */
+/* Function level reset, then the set-up that it undid. */
 void function_flr(struct function *f);
 /* Native hot plug: the guest agrees to a removal by switching the slot's power off. */
 void function_slot_off(struct function *f);
-/* Reset of the machine, likewise. */
+/* Reset of the machine, then the set-up that it undid. */
 void machine_reset(struct machine *m);
 
 /* Runs QEMU's main loop until all work that was started is done; the clock stands still. */

@@ -123,7 +123,7 @@ void rig_set(const char *property, const char *value)
     }
 }
 
-/* A number of the property "state", which is JSON within JSON. */
+/* A number in the property "state", which is JSON within JSON. */
 uint64_t rig_state(const char *name)
 {
     g_autofree char *answer = rig_get("state");
@@ -143,7 +143,7 @@ void rig_store(uint64_t offset, uint8_t value, size_t len)
     qtest_memset(rig.m->q, PM_BASE + offset, value, len);
 }
 
-/* Octets of this value. */
+/* Number of visible octets with this value. */
 size_t rig_count(uint64_t offset, uint8_t value, size_t len)
 {
     g_autofree uint8_t *buf = g_malloc(len);
@@ -156,7 +156,7 @@ size_t rig_count(uint64_t offset, uint8_t value, size_t len)
     return found;
 }
 
-/* Octets of this value on the media. */
+/* Number of octets with this value on the media. */
 size_t rig_count_media(uint64_t offset, uint8_t value, size_t len)
 {
     g_autofree uint8_t *buf = g_malloc(len);
@@ -192,7 +192,7 @@ void rig_cut(const char *policy)
 
 /* ---- an adapter's placements ---- */
 
-/* a writes LEN octets of a value to b's persistent memory; waits until they are out. */
+/* a writes LEN octets of a value to b's persistent memory; waits until they are sent. */
 void rig_write(uint64_t offset, uint8_t value)
 {
     struct sg_cqe c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A machine with a persistence domain "dom0" over one NVDIMM, memdev "mem1", and what tests do with
- * it.  The domain treats the test's stores as those of another bus master: it cannot follow them.
+ * it.  To the domain the test's stores are those of another bus master, which it cannot follow.
  */
 #ifndef SG_TESTS_PERSIST_RIG_H
 #define SG_TESTS_PERSIST_RIG_H
@@ -17,13 +17,13 @@ struct persist_rig {
     char media[64];
     struct machine *m;
     struct qtest_side a, b;
-    uint32_t pm_stag; /* b's: REGION octets at PM_BASE */
+    uint32_t pm_stag; /* of b: REGION octets at PM_BASE */
 };
 extern struct persist_rig rig;
 
 /* Makes empty media, as rig_start() does. */
 void rig_make_media(unsigned mib);
-/* With so many adapters, and the domain's properties "NAME=VALUE,..." or "". */
+/* Starts QEMU with 'functions' adapters; domain: its properties "NAME=VALUE,...", or "". */
 void rig_start(unsigned functions, unsigned mib, const char *domain);
 /* As above, over the media that exist already. */
 void rig_restart(unsigned functions, unsigned mib, const char *domain);
@@ -44,13 +44,13 @@ void rig_set(const char *property, const char *value);
 uint64_t rig_state(const char *name);
 
 void rig_store(uint64_t offset, uint8_t value, size_t len);
-/* Octets of this value: visible ones, those on the media. */
+/* Number of octets with this value in visible memory, and on the media. */
 size_t rig_count(uint64_t offset, uint8_t value, size_t len);
 size_t rig_count_media(uint64_t offset, uint8_t value, size_t len);
 void rig_cut(const char *policy);
 void rig_wait_for_cut(uint64_t cuts);
 
-/* a writes LEN octets of a value to b's persistent memory; waits until they are out. */
+/* a writes LEN octets of a value to b's persistent memory; waits until they are sent. */
 void rig_write(uint64_t offset, uint8_t value);
 /* a posts, or posts and waits for the status of, a Flush of LEN octets. */
 void rig_post_flush(uint64_t offset, uint32_t flags);

@@ -30,7 +30,7 @@ static void nop(void)
     unsigned i;
 
     driver_start(&md, &m->f[0]);
-    /* Several laps of the rings: phase bits and free-running indices. */
+    /* The rings wrap several times: phase bits and free-running indices. */
     for (i = 0; i < 5 * MD_ADMIN_SIZE; i++) {
         T_CONTEXT("command %u", i);
         T_EQ_U64(md_cmd(&md, &c, sizeof(c), &rsp), SG_OK);
@@ -74,7 +74,7 @@ static void caps(void)
     machine_stop(m);
 }
 
-/* The adapter writes no more than there is room for. */
+/* The adapter writes no more than the answer's buffer holds. */
 static void short_answer(void)
 {
     struct machine *m = machine_start(1, "", "");
@@ -361,20 +361,20 @@ static void completion_events(void)
     flushed_receive(&s, 13);
     T_TRUE(md_next_event(&s.md, &e));
     T_TRUE(function_raised(f, 1));
-    /* Armed with an entry that came since and was not read. */
+    /* Armed while an entry that raised no event is unread. */
     md_arm_eq(&s.md, 1);
     flushed_receive(&s, 14);
     T_FALSE(md_next_event(&s.md, &e));
     md_arm(&s.cq, false);
     T_TRUE(md_next_event(&s.md, &e));
     T_TRUE(function_raised(f, 1));
-    /* Armed again: both entries are unread, but were reported. */
+    /* Armed again: both entries are unread, but had their events. */
     md_arm(&s.cq, false);
     T_FALSE(md_next_event(&s.md, &e));
     machine_stop(m);
 }
 
-/* A queue that is not consumed overruns alone: event, its QP in error, all else continues. */
+/* A queue that is not read overruns: an event, its QP in error; everything else continues. */
 static void cq_overrun(void)
 {
     struct machine *m = machine_start(1, "", "");
@@ -443,7 +443,7 @@ static void port_addresses(void)
     machine_stop(m);
 }
 
-/* Resets with commands posted, receives outstanding and a connection half made. */
+/* Resets with commands posted, receives outstanding and a connection being established. */
 static void reset_in_the_middle(void)
 {
     struct machine *m = machine_start(1, "", "");
@@ -452,7 +452,7 @@ static void reset_in_the_middle(void)
     struct sg_cmd_connect connect = {
         .hdr.opcode = SG_ADMIN_CONNECT,
         .local = driver_addr(0, 0),
-        .remote = driver_addr(7, 4000), /* nobody */
+        .remote = driver_addr(7, 4000), /* no such host */
     };
     struct qtest_side s;
     unsigned round, i;

@@ -2,10 +2,10 @@
 /*
  * Admin commands with one field wrong at a time.
  *
- * For each command there is a good one; a row of the table names a field by its place in the shared
- * structure, a bad value for it and the status that docs/manual/commands.md promises.  After each
- * row nothing was created or destroyed, and nonsense was counted as a guest error; at the end of
- * the table the good command still succeeds.
+ * There is a valid form of each command.  A row of the table names a field of it, a bad value and
+ * the status that docs/manual/commands.md promises.  After each row no object was created or
+ * destroyed, and an invalid command was counted as a guest error; at the end of the table the valid
+ * form still succeeds.
  */
 #include <glib.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "field_row.h"
 #include "tap.h"
 
-/* Good commands are as large as the largest. */
+/* Each command has the size of the largest. */
 union admin_fields_command {
     uint8_t octets[SG_ADMIN_CMD_SIZE];
     struct sg_admin_hdr hdr;
@@ -149,7 +149,7 @@ static void opcodes(void)
         if (op == SG_ADMIN_NOP || op == SG_ADMIN_CREATE_PD) {
             continue;
         }
-        /* Every command is refused if all of its fields are 0; unknown ones as unknown. */
+        /* Every command is refused if all of its fields are 0, and unknown ones as SG_EOPCODE. */
         status = md_cmd(&s.md, &c, sizeof(c), NULL);
         T_TRUE(status != SG_OK);
         T_TRUE((status == SG_EOPCODE) == !is_known);

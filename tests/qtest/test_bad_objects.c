@@ -276,7 +276,7 @@ static void strange_pages(void)
 
 /* ---- resets ---- */
 
-/* Each kind of command, right or nearly so, one after the other and none awaited. */
+/* Posts each kind of command, valid or nearly valid, without waiting. */
 static void submit_mixture(struct qtest_side *s, unsigned seed)
 {
     struct md_qp_params params = { .pd = s->pd, .scq = &s->cq, .rcq = &s->cq };

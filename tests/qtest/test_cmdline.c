@@ -99,7 +99,7 @@ static void out_of_range(void)
 {
     static const struct {
         const char *property;
-        uint64_t min, max; /* both good */
+        uint64_t min, max; /* both valid */
     } rows[] = {
         { "vectors", 1, SG_EQ_COUNT },
         { "max-qp", 1, 1 << 20 },
@@ -136,7 +136,7 @@ static void out_of_range(void)
     }
 }
 
-/* The limits of ranges are accepted, as far as a test can afford them. */
+/* The ends of ranges are accepted; values that need too much memory are not tried. */
 static void ends_of_ranges(void)
 {
     static const char *const rows[][2] = {

@@ -57,7 +57,7 @@ static void registers(void)
     machine_stop(m);
 }
 
-/* Nothing is read from there either, neither little (copied) nor much (mapped). */
+/* DMA does not read from there either, neither little (copied) nor much (mapped). */
 static void send_from_configuration_space(void)
 {
     static const uint32_t sizes[] = { 8, 4096 };

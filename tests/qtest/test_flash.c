@@ -27,7 +27,7 @@ static void put_file(const uint8_t *octets, size_t len)
     close(fd);
 }
 
-/* A chip of version 1.0.0 with that profile, in the file 'path'. */
+/* Writes a chip with version 1.0.0 and that profile to the file 'path'. */
 static void put_chip(const struct sg_profile_info *profile)
 {
     uint8_t *rom = make_rom(3), *fw, *chip;
@@ -276,7 +276,7 @@ static enum sg_status flash(struct md *md, uint8_t opcode, uint64_t addr, uint32
     return rsp.status;
 }
 
-/* Version 2.1.0 with profile "two", whose adapters have two elements; all of it, or half. */
+/* Writes version 2.1.0 with profile "two" (two elements), completely or only half of it. */
 static void update(struct md *md, struct machine *m, bool whole)
 {
     uint64_t buffer = machine_alloc(m, SG_FLASH_CHUNK_MAX, 4096);
@@ -399,7 +399,7 @@ static void written_through(void)
     m = start(",flash-write=on");
     driver_start(&md, &m->f[0]);
     update(&md, m, true);
-    machine_kill(m); /* and nothing else */
+    machine_kill(m); /* without any cleanup */
     m = start(",flash-write=on");
     check_runs(m, NEW, 2);
     machine_stop(m);

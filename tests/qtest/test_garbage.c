@@ -204,7 +204,7 @@ static void send_entries(void)
         T_CONTEXT("%s", rows[i].name);
         start_over();
         w = good_send();
-        slot = md_sq_entry(&pair.a.qp); /* look where it goes ... */
+        slot = md_sq_entry(&pair.a.qp); /* where md_post_send() puts it ... */
         pair.a.qp.sq.prod--;
         pair.a.md.hold = true;
         md_post_recv(&pair.a.qp, 5, pair.a.buffer, 64, pair.a.stag);
@@ -467,7 +467,7 @@ static void doorbells_odd(void)
     machine_stop(pair.m);
 }
 
-/* Producer indices beyond the ring end their queue pair, and no other. */
+/* A producer index beyond the ring ends its queue pair, and no other. */
 static void indices_beyond(void)
 {
     static const uint32_t ahead[] = { 17, 100, 0x7fffffff };

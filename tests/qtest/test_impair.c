@@ -5,7 +5,7 @@
  * to frames.
  *
  * Most cases have no adapter: the test's wire and a second socket, "far", are on one hub, and the
- * filter is at the far one.  The content of a frame is a number.
+ * filter is attached to "far".  The content of a frame is a number.
  */
 #include <fcntl.h>
 #include <glib.h>
@@ -53,7 +53,7 @@ static void frame_of(uint8_t *frame, unsigned number)
     memset(frame, 0, FRAME);
     memset(frame, 0xff, 6);
     frame[6] = 0x52;
-    sg_put_be16(frame + 12, 0x88b5); /* for experiments */
+    sg_put_be16(frame + 12, 0x88b5); /* EtherType for experiments */
     sg_put_be32(frame + 14, number);
 }
 
@@ -283,7 +283,7 @@ static void netdev_removed_with_frames(void)
     start(",delay=5000000");
     say(0, 10);
     qtest_qmp_ok(m->q, "{\"execute\": \"netdev_del\", \"arguments\": {\"id\": \"farport\"}}");
-    pass(2); /* the sender has gone */
+    pass(2); /* the sender is removed */
     qtest_qmp_ok(m->q, "{\"execute\": \"netdev_del\", \"arguments\": {\"id\": \"far\"}}");
     pass(10);
     expect_run(0, 0);

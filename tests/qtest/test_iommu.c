@@ -118,7 +118,7 @@ static void start(struct qtest_side *a, struct qtest_side *b)
     }
 }
 
-/* The IOMMU has recorded that it refused something. */
+/* The IOMMU has recorded that it refused an access. */
 static bool refused(void)
 {
     return qtest_readl(m->q, IOMMU + FSTS) & 3;

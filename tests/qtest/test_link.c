@@ -148,7 +148,7 @@ static void writes_and_reads(void)
     stop();
 }
 
-/* Both at once, more than any window holds, in small receives. */
+/* Both send at once, more than any window holds, into small receives. */
 static void both_directions(void)
 {
     unsigned i, seen[2] = { 0, 0 };
@@ -344,7 +344,7 @@ static void reset_of_one(bool flr)
     T_EQ_U64(e.cm_status, SG_CM_RESET);
     side_event(&pair.b, SG_EV_CM_CLOSED, 200);
     expect_completion(&pair.b, SG_WC_RECV, SG_WC_FLUSH_ERR);
-    /* Both can do it again. */
+    /* Both can connect again. */
     side_start(&pair.a, pair.a.f);
     T_EQ_U64(md_modify_qp(&pair.b.qp, SG_QP_IDLE), SG_OK);
     sides_connect(&pair.a, &pair.b, 4002);
@@ -402,11 +402,11 @@ static void fault_by_monitor(void)
     T_EQ_U64(e.cm_status, SG_CM_RESET);
     side_event(&pair.b, SG_EV_CM_CLOSED, 200);
     expect_completion(&pair.b, SG_WC_RECV, SG_WC_FLUSH_ERR);
-    T_FALSE(set_fatal(false)); /* only the driver can end it */
+    T_FALSE(set_fatal(false)); /* only a reset by the driver ends it */
     expect_fatal(SG_FATAL_INJECTED);
     function_writel(pair.a.f, SG_REG_CTRL, SG_CTRL_RESET);
     expect_fatal(SG_FATAL_NONE);
-    T_TRUE(set_fatal(true)); /* no adapter that could fail */
+    T_TRUE(set_fatal(true)); /* not enabled: no effect */
     expect_fatal(SG_FATAL_NONE);
     side_start(&pair.a, pair.a.f);
     T_EQ_U64(md_modify_qp(&pair.b.qp, SG_QP_IDLE), SG_OK);
@@ -508,7 +508,7 @@ static void policies(void)
     }
 }
 
-/* The guest disables bus mastering under load: at worst a fatal error, and the peer is told. */
+/* The guest disables bus mastering under load: at worst a fatal error; the peer notices. */
 static void bus_mastering_withdrawn(void)
 {
     struct sg_eqe e;

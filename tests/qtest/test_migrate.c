@@ -180,7 +180,7 @@ static void live(void)
     move(m, to);
     T_EQ_MEM(machine_ptr(to, a.buffer), machine_ptr(m, a.buffer), SIDE_BUFFER);
     check_arrived(&to->f[0], before);
-    /* The source machine: nothing has reset its adapter. */
+    /* The adapter of the source machine is not reset. */
     T_TRUE(function_readl(&m->f[0], SG_REG_STATUS) & SG_STATUS_READY);
     machine_stop(m);
     side_start(&a, &to->f[0]);
@@ -284,7 +284,7 @@ static void not_with_a_domain(void)
     unlink(media);
 }
 
-/* Vital product data that was read before does not make it another function. */
+/* Vital product data that were read before do not prevent migration. */
 static void flash_image(void)
 {
     size_t len;

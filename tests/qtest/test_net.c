@@ -157,7 +157,7 @@ static void add(struct qtest_side *s, enum net_kind kind, unsigned i)
     T_EQ_U64(set_addr(s, SG_ADDR_ADD, &sa, kind >= IP6 ? 64 : 24, vlan_of(kind)), SG_OK);
 }
 
-/* b listens, on any address or on that one, a connects; both queue pairs are in RTS at the end. */
+/* b listens, on any address or on this one, a connects; both queue pairs are in RTS at the end. */
 static void connect_at(struct qtest_side *a, struct md_qp *from, struct qtest_side *b,
                        struct md_qp *to, enum net_kind kind, bool any)
 {
@@ -366,7 +366,7 @@ static void silence(enum net_kind kind)
         add(&pair.b, kind, 1);
     }
     connect_at(&pair.a, &pair.a.qp, &pair.b, &pair.b.qp, kind, true);
-    pass(10); /* idle, and looked after */
+    pass(10); /* idle, with keep-alives */
     set_link(1, false);
     pass(1.5);
     set_link(1, true);

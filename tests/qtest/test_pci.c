@@ -266,7 +266,7 @@ static void unplug_with_objects(void)
     machine_stop(m);
 }
 
-/* Both ends of a connection are removed, one after the other; the remaining end is told. */
+/* Both ends of a connection are removed, one after the other; the remaining end gets an event. */
 static void unplug_while_connected(void)
 {
     struct machine *m = machine_start(2, "", "");

@@ -171,7 +171,7 @@ static void good_values(void)
     rig_stop();
 }
 
-/* This machine's CPUs cannot be tracked: the domain does not try, and says what that means. */
+/* This machine's CPUs cannot be tracked: the domain does not try, and reports the consequences. */
 static void cpus_not_followed(void)
 {
     g_autofree char *tracking = NULL, *state = NULL, *refused = NULL;
@@ -234,7 +234,7 @@ static void stores(void)
     rig_stop();
 }
 
-/* The same seed gives the same, and lines are kept or lost as wholes. */
+/* The same seed gives the same outcome, and lines are kept or lost as wholes. */
 static void random_outcomes(void)
 {
     static uint8_t kept[3][64];
@@ -281,7 +281,7 @@ static void quit_loses(void)
     unlink(rig.media);
 }
 
-/* A killed process does nothing more; domains that keep caches still keep them. */
+/* A killed QEMU writes nothing more; domains that keep caches still keep them. */
 static void kill_loses_what_a_cut_may(void)
 {
     static const struct {
@@ -324,7 +324,7 @@ static void domains_change(void)
         T_EQ_U64(rig_count(0, 0x10 + i, LEN), LEN);
         rig_set("persist", "true");
         rig_store(65536, 0x20 + i, LEN);
-        rig_set("wear-out", "\"1000000\""); /* two memories, and one again */
+        rig_set("wear-out", "\"1000000\""); /* two mappings, and one again */
         rig_set("wear-out", "\"never\"");
         rig_store(131072, 0x30 + i, LEN);
         rig_cut("lose-all");

@@ -34,7 +34,7 @@ static void cut_anonymous(void)
     T_EQ_U64(rig_state("cuts"), 1);
 }
 
-/* Words that are equal in both. */
+/* Number of words that are equal in both. */
 static unsigned alike(const uint64_t *a, const uint64_t *b, size_t octets)
 {
     unsigned n = 0;
@@ -46,7 +46,7 @@ static unsigned alike(const uint64_t *a, const uint64_t *b, size_t octets)
     return n;
 }
 
-/* Written or not, memory then reads as noise, which depends on the seed alone. */
+/* After a cut all ordinary memory reads as noise, which depends only on the seed. */
 static void memory_becomes_noise(void)
 {
     enum { AT = 64 << 20, SIZE = 4 << 20 };
@@ -62,7 +62,7 @@ static void memory_becomes_noise(void)
         qtest_memread(rig.m->q, AT, noise[i], SIZE);
         T_TRUE(alike(noise[i], old, SIZE) < 10);
         T_TRUE(alike(noise[i], noise[i] + SIZE / 16, SIZE / 2) < 10);
-        qtest_memset(rig.m->q, AT, 1, 4096); /* it is memory */
+        qtest_memset(rig.m->q, AT, 1, 4096); /* it can be written */
         T_EQ_U64(qtest_readb(rig.m->q, AT + 4095), 1);
         rig_stop_anonymous();
     }
@@ -105,7 +105,7 @@ static void armed(void)
         machine_pass(rig.m, 20);
         rig_wait_for_cut(1);
         T_EQ_U64(rig_count(0, 9, LEN), rows[i].persists ? LEN : 0);
-        T_TRUE(!md_poll(&rig.a.cq, &c)); /* the memory of completions is gone, too */
+        T_TRUE(!md_poll(&rig.a.cq, &c)); /* completions are lost, too */
         rig_stop();
     }
 }

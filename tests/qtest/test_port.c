@@ -15,7 +15,7 @@
 enum { FRAME_MAX = 65536 };
 
 static struct machine *m;
-static int nic; /* frames to and from the place of the other NIC */
+static int nic; /* frames to and from the hub behind a0.eth */
 static struct {
     uint8_t last[FRAME_MAX];
     size_t len;
@@ -209,7 +209,7 @@ static void other_tcp_is_the_nics(void)
     settle();
     T_EQ_U64(behind.count, 1);
     T_EQ_MEM(behind.last, f, sizeof(f));
-    T_EQ_U64(wire.count, 0); /* no RST of ours */
+    T_EQ_U64(wire.count, 0); /* the adapter sends no RST */
     stop();
 }
 

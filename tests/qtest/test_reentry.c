@@ -136,7 +136,7 @@ static void aim_other_irq(void)
     aim(&m->f[0], 0, m->f[1].regs + SG_REG_TEST_IRQ, 2);
 }
 
-/* The interrupt of each one raises that of the other. */
+/* The interrupt of each function raises that of the other. */
 static void aim_in_circles(void)
 {
     aim(&m->f[0], 0, m->f[1].regs + SG_REG_TEST_IRQ, 0);
@@ -255,7 +255,7 @@ static void command(void)
     md_submit(&a.md, &c, sizeof(c));
 }
 
-/* Vector 0 belongs to the async event queue, 1 to the other: the target is vector 0's, so swap. */
+/* Copies the target of vector 0 to vector 1, which belongs to the completion event queue. */
 static void aim_both(void)
 {
     uint64_t entry = m->f[0].msix_table;

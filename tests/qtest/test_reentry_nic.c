@@ -195,7 +195,7 @@ static void doorbell(void)
                         });
 }
 
-/* A request for an address that nobody has; it is repeated each second. */
+/* An ARP request for an address that nobody has; it is repeated each second. */
 static void connect_by(struct qtest_side *s)
 {
     struct sg_cmd_connect c = {
@@ -222,7 +222,7 @@ static void reset(void)
     function_writel(&m->f[0], SG_REG_CTRL, SG_CTRL_RESET);
 }
 
-/* Its last frames follow at once, and their effects may unplug the adapter. */
+/* The last frames follow at once, and their effects may unplug the adapter. */
 static void flr(void)
 {
     struct function *f = &m->f[0];
@@ -236,7 +236,7 @@ static void removal(void)
     function_slot_off(&m->f[0]);
 }
 
-/* A frame of the wire for everybody, which the hub gives to each in turn. */
+/* A broadcast frame from the wire, which the hub gives to each in turn. */
 static void broadcast(void)
 {
     uint8_t frame[60] = {
@@ -246,7 +246,7 @@ static void broadcast(void)
     machine_wire_send(m, frame, sizeof(frame));
 }
 
-/* One adapter's timer works for the connections of both. */
+/* The timer of one adapter serves the connections of both. */
 static void timer(void)
 {
     unsigned i;

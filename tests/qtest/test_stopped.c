@@ -81,7 +81,7 @@ static void no_doorbell(void *opaque, uint32_t page, uint32_t offset, uint64_t v
     (void)opaque, (void)page, (void)offset, (void)value;
 }
 
-/* One doorbell for more than one turn's work: the rest waits until the machine continues. */
+/* A doorbell for more work than one turn does: the rest waits until the machine continues. */
 static void under_way(void)
 {
     const struct md_ops *ops;
@@ -115,7 +115,7 @@ static void under_way(void)
     machine_stop(m);
 }
 
-/* No processor writes while it is stopped, but the test can. */
+/* The CPUs of a stopped machine write nothing, but the test can. */
 static void writes(void)
 {
     struct sg_admin_hdr c = { .opcode = SG_ADMIN_NOP };

@@ -21,7 +21,7 @@ enum {
     NIC_FRAMES_MAX = 200,
     NIC_FRAME_LEN = 9000,
     CONNECTS = 6,
-    FIRST_HOST = 100, /* nobody has 10.0.0.100 and following */
+    FIRST_HOST = 100, /* 10.0.0.100 and following do not exist */
     ARP_LEN = 42,
 };
 
@@ -84,7 +84,7 @@ static void stop(void)
     close(uplink);
 }
 
-/* A request for an address goes out for each. */
+/* Each call sends an ARP request. */
 static void connect_to(struct qtest_side *s, unsigned i)
 {
     struct md_qp *qp = g_new0(struct md_qp, 1);
@@ -100,7 +100,7 @@ static void connect_to(struct qtest_side *s, unsigned i)
     g_free(qp);
 }
 
-/* False: QEMU has stopped to read, because the port takes no more. */
+/* False: QEMU has stopped reading, because the port accepts no more. */
 static bool nic_sends(unsigned i)
 {
     static uint8_t frame[NIC_FRAME_LEN];
@@ -117,7 +117,7 @@ static bool nic_sends(unsigned i)
     return true;
 }
 
-/* Reads n octets, letting QEMU's main loop go round while there are none. */
+/* Reads n octets, running QEMU's main loop while there are none. */
 static void take(uint8_t *p, size_t n)
 {
     unsigned idle = 0;
@@ -242,7 +242,7 @@ static void uplink_deleted_when_congested(void)
     stop();
 }
 
-/* Takes frames until one asks for the address of a host. */
+/* Reads frames until one is an ARP request for the address of a host. */
 static void take_until_asked_for(unsigned host)
 {
     static uint8_t frame[NIC_FRAME_LEN];
@@ -252,7 +252,7 @@ static void take_until_asked_for(unsigned host)
     } while (sg_get_be16(frame + 12) != 0x0806 || frame[41] != host);
 }
 
-/* Both drop waiting frames, as a whole, and later ones are sent. */
+/* Both drop all waiting frames, as wholes; later frames are sent. */
 static void interrupted_when_congested(void)
 {
     static const char *const rows[][2] = {
@@ -308,7 +308,7 @@ static int accept_stream(int listener)
     return fd;
 }
 
-/* The other end goes away in the middle of a frame; the next connection begins with a whole one. */
+/* The other end closes in the middle of a frame; the next connection begins with a whole one. */
 static void reconnected_when_congested(void)
 {
     static uint8_t frame[NIC_FRAME_LEN];
@@ -358,7 +358,7 @@ static void reconnected_when_congested(void)
     stop();
 }
 
-/* A NIC model without a driver takes no frames, which affects nothing else. */
+/* A NIC model without a driver accepts no frames, which affects nothing else. */
 static void nic_that_takes_nothing(void)
 {
     uint8_t frame[1000] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x52, 0x54, 0, 0, 0, 0x77 };
