@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Simulator of power cuts: a few machines, each with an adapter and an NVDIMM, programs that write
- * into each other's NVDIMM, and power that fails.
+ * Simulator of power cuts: a few machines, each with an adapter and an NVDIMM, run programs that
+ * write into each other's NVDIMM, while their power fails.
  *
  * power_world.c  one run: scenario, loop, cuts, counters
  * power_host.c   a machine: memory, NVDIMM (hw/core/persist), adapter; power off and on
@@ -29,7 +29,7 @@ enum pw_sizes {
     PW_HOSTS = 3,
     PW_FLOWS = 4,
     PW_RAM = 384 * 1024,  /* ordinary memory of a machine */
-    PW_BOOT = 64 * 1024,  /* of it, for the driver; then */
+    PW_BOOT = 64 * 1024,  /* of PW_RAM: for the driver; then */
     PW_ARENA = 72 * 1024, /* for each writer with an end on this machine */
     PW_PM = 32 * 1024,    /* its NVDIMM, behind it */
     PW_AREA = 8 * 1024,   /* of the NVDIMM, for one writer */
@@ -83,7 +83,7 @@ enum pw_proof {
 /* What one store or placement changed in one line. */
 struct pw_frag {
     struct pw_frag *next;
-    uint64_t order; /* of all in its area, ascending */
+    uint64_t order; /* number among all changes, ascending */
     uint64_t seq;   /* of the writer's request */
     uint32_t epoch; /* placements of one epoch may have been reordered */
     uint8_t off, len;
@@ -93,8 +93,8 @@ struct pw_frag {
 
 struct pw_line {
     struct pw_frag *head, *tail;
-    uint8_t base[SG_PERSIST_LINE];   /* the content before them */
-    uint64_t base_order;             /* of the last one that was merged into it */
+    uint8_t base[SG_PERSIST_LINE];   /* the content before these changes */
+    uint64_t base_order;             /* of the last change that was merged into it */
     uint32_t floor[SG_PERSIST_LINE]; /* unordered: oldest epoch that an octet may show */
 };
 
@@ -113,9 +113,9 @@ struct pw_verdict {
 
 void pw_model_store(struct pw_model *m, uint64_t off, const uint8_t *buf, size_t len, uint64_t seq,
                     uint32_t epoch);
-/* Everything that requests before seq changed in the range survives from now on: acknowledged. */
+/* From now on all that requests before seq changed in the range must survive (acknowledged). */
 void pw_model_ack(struct pw_model *m, uint64_t off, uint64_t len, uint64_t seq);
-/* The writer believes so, but may be wrong. */
+/* The writer believes that, but may be wrong. */
 void pw_model_believe(struct pw_model *m, uint64_t off, uint64_t len, uint64_t seq);
 /*
  * May a cut leave this content of [off, off + len)?  now: its first octet.
@@ -134,7 +134,7 @@ enum pw_mutant {
     PW_SOUND,
     PW_FLUSH_DOES_NOTHING,
     PW_FLUSH_SKIPS_LINE, /* the last line of each range */
-    PW_FLUSH_SKIPS_S0,   /* data in the adapter are forgotten */
+    PW_FLUSH_SKIPS_S0,   /* data in the adapter */
     PW_VERIFY_READS_CACHE,
     PW_TEARS_ATOM,
     PW_TEARS_LINE, /* the surviving part of a line is not a prefix */
@@ -168,7 +168,7 @@ struct pw_host {
 
     enum pw_cpu_habit cpu;
     uint64_t cpu_seq, cpu_at;
-    uint64_t cpu_commits; /* since the power came */
+    uint64_t cpu_commits; /* since power on */
 };
 
 enum pw_conn { PW_DOWN, PW_CONNECTING, PW_UP };
@@ -203,8 +203,8 @@ struct pw_end {
     struct md_qp qp;
     bool made;
     uint32_t conn;
-    uint64_t buf;  /* ordinary memory, and */
-    uint32_t stag; /* its STag */
+    uint64_t buf;  /* ordinary memory: address, */
+    uint32_t stag; /* and STag */
     size_t brk;    /* address of the queues of a new connection */
 };
 
@@ -225,10 +225,10 @@ struct pw_flow {
     uint32_t rkey;
     uint8_t hash_alg;
 
-    uint64_t seq;      /* of the last request, ever */
-    uint64_t tx_next;  /* number of the next transaction, ever; from 1 */
-    uint64_t tx_first; /* in this life of the target */
-    uint64_t tx_done;  /* all up to it have ended */
+    uint64_t seq;      /* of the last request; never restarts */
+    uint64_t tx_next;  /* number of the next transaction, from 1; never restarts */
+    uint64_t tx_first; /* the first one in this life of the target */
+    uint64_t tx_done;  /* all up to this one have ended */
     uint32_t ring;     /* next free octet of the area */
     struct pw_op op[PW_OPS];
     uint32_t posted, polled;
@@ -294,7 +294,7 @@ bool pw_chance(struct pw_world *w, unsigned percent);
 void pw_note(struct pw_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Records an error; the run ends at its next step. */
 void pw_fail(struct pw_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Can data be lost that have certainly reached this stage? */
+/* Can a cut lose data that have certainly reached this stage? */
 bool pw_may_lose(const struct sg_persist_config *c, enum pw_proof proof);
 
 #define PW_CHECK(w, cond, ...)       \
@@ -329,7 +329,7 @@ void pw_host_listen(struct pw_host *x);
 enum pw_proof pw_flow_proof(const struct pw_flow *f);
 /* The flow whose target queue pair this is, or NULL. */
 struct pw_flow *pw_flow_of(struct pw_host *to, uint32_t qpn);
-/* Actions of the target's adapter for it (called by power_host.c). */
+/* Actions of the target's adapter for a flow (called by power_host.c). */
 void pw_flow_placed(struct pw_flow *f, uint64_t off, const uint8_t *buf, size_t len, bool atom);
 /* The first request that has not arrived completely; UINT64_MAX: all have. */
 uint64_t pw_flow_missing(const struct pw_flow *f);
@@ -337,7 +337,7 @@ uint64_t pw_flow_missing(const struct pw_flow *f);
 void pw_flow_settled(struct pw_flow *f);
 /* Polls the writer's completions.  False: one of them is an error. */
 bool pw_flow_poll(struct pw_flow *f);
-/* Judges what a cut left of its area ('now'), or would leave.  for_good: it did. */
+/* Judges what a cut left of its area ('now'; for_good: true), or would leave (false). */
 void pw_flow_judge(struct pw_flow *f, const uint8_t *now, bool for_good);
 
 /* power_post.c */

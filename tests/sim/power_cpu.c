@@ -82,7 +82,7 @@ void pw_cpu_step(struct pw_host *x)
         sg_persist_cpu_fence(x->p, &self, pw_below(x->w, SG_PERSIST_CPU_FENCES));
     }
     if (sg_persist_frozen(x->p)) {
-        return; /* the program did not see the end of it */
+        return; /* the power failed before the program ended */
     }
     if (pw_may_lose(&x->config, pw_cpu_proof(x->cpu, &x->config))) {
         pw_model_believe(&x->model, off, at - off, x->cpu_seq + 1);

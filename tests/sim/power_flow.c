@@ -7,12 +7,11 @@
  * number of its request.  Atomic Writes are in order too, after all Writes before them, but later
  * Writes may overtake them.
  *
- * A proof that the model must honour on this machine (pw_may_lose) is an acknowledgement for the
- * oracle; any other is a belief.
+ * If the proof is valid on this machine (pw_may_lose), the oracle counts it as an acknowledgement;
+ * else as a belief.
  *
- * A connection ends when a machine loses power, by damage, or by a Terminate.  Then both ends are
- * created anew after the old queue pairs are gone, so that nothing of the old connection arrives
- * late.
+ * A connection ends when a machine loses power, by damage, or by a Terminate.  Both ends are
+ * created anew when the old queue pairs are gone, so that nothing of the old one arrives late.
  */
 #include "power.h"
 
@@ -474,7 +473,7 @@ void pw_flow_step(struct pw_flow *f)
 
 /* ---- judgement ---- */
 
-/* A reader that finds the pointer relies on the record: its Flush or Verify came first. */
+/* A reader that finds the pointer relies on the record, whose Flush or Verify came before. */
 static void follow_pointer(struct pw_flow *f, const uint8_t *now)
 {
     uint64_t number = sg_get_le64(now);

@@ -7,9 +7,9 @@
  * operations below, which inform the oracle.  Any other bus access of the adapter comes after its
  * posted writes, as in hw/device/persist/domain_dma.c.
  *
- * An armed cut comes due in the middle of a call of the adapter.  The domain is frozen from then
- * on; the machine is powered off until the world cuts its power, before anything is
- * delivered: what the adapter still sends is lost with its connections.
+ * An armed cut comes due in the middle of a call of the adapter.  From then on the domain is frozen
+ * and the machine counts as powered off, until the world cuts its power.  It does so before
+ * anything is delivered, so octets that the adapter still sends are lost with its connections.
  */
 #include "power.h"
 

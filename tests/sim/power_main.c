@@ -51,7 +51,7 @@ static void result(bool good, const char *name)
     all_good &= good;
 }
 
-/* False: the run failed, and the reason was printed. */
+/* False: the run failed, and the reason is printed. */
 static bool run(const struct pw_options *opt, struct pw_sums *sums, const char *what)
 {
     pw_run(world, opt, sums);
@@ -95,7 +95,7 @@ static void tell_sums(const struct pw_sums *s)
            s->commits, s->acks, s->connections, s->broken);
 }
 
-/* Prints what the runs lost. */
+/* Prints the losses of the runs. */
 static void tell_losses(const struct pw_sums *s)
 {
     unsigned habit, domain, ddio;
@@ -135,7 +135,7 @@ static void runs(uint64_t first, uint64_t last)
 
 /* ---- writers ---- */
 
-/* A platform where nothing moves spontaneously. */
+/* A platform where no data move without a cause. */
 static void lazy(unsigned domain, bool ddio, struct sg_persist_config *c)
 {
     sg_persist_config_init(c);
@@ -169,8 +169,8 @@ static struct pw_options program_of(unsigned habit, uint64_t seed,
 }
 
 /*
- * Losses, with as many seeds as needed to see one, or with some if there may be none.  A Verify
- * alone is a proof, but here its data never move to where it succeeds.
+ * Returns the losses of as many seeds as it takes to see one, or of some seeds if there may be
+ * none.  A Verify alone is a proof, but on this platform its data never move to where it succeeds.
  */
 static uint64_t losses(unsigned habit, bool cpu, unsigned domain, bool ddio, bool may, bool *good)
 {
@@ -276,7 +276,7 @@ static void sweeps(uint64_t first, uint64_t last)
 
 /* ---- stages ---- */
 
-/* A platform where only this stage can lose anything. */
+/* A platform where only this stage can lose data. */
 static void only_stage(unsigned stage, unsigned domain, struct sg_persist_config *c)
 {
     sg_persist_config_init(c);

@@ -16,7 +16,7 @@
  * unordered, it removes older epochs from the octets.  A writer's mere belief is marked, and its
  * loss is counted.
  *
- * Every line belongs to one writer.
+ * Each line belongs to one writer.
  */
 #include "power.h"
 
@@ -89,7 +89,7 @@ static bool covers(const struct pw_frag *f, unsigned octet)
     return octet >= f->off && octet < f->off + f->len;
 }
 
-/* Did a request before seq change something of [lo, hi) in it? */
+/* Does the change touch [lo, hi), and is it of a request before seq? */
 static bool meant(const struct pw_frag *f, unsigned lo, unsigned hi, uint64_t seq)
 {
     return f->seq < seq && f->off < hi && f->off + f->len > lo;
@@ -171,7 +171,7 @@ void pw_model_believe(struct pw_model *m, uint64_t off, uint64_t len, uint64_t s
 
 /* ---- judgement, ordered ---- */
 
-/* Over the lines of an area: changes up to 'least' are there, changes from 'most' on are not. */
+/* For the lines of an area: changes up to 'least' are there, changes from 'most' on are not. */
 struct prefix {
     uint64_t least, most;
 };
@@ -180,7 +180,7 @@ struct prefix {
 struct match {
     bool any;
     uint64_t least, most;       /* as in struct prefix, of the first and the last match */
-    const struct pw_frag *next; /* not completely there at the last match */
+    const struct pw_frag *next; /* the change that is incomplete at the last match */
 };
 
 static void matched(struct match *x, uint64_t here, uint64_t next, const struct pw_frag *partial)

@@ -53,7 +53,7 @@ static void put_sge(const struct pw_end *e, struct sg_wqe_hdr *h, void *at, uint
     sg_put_le32(&sge->lkey, e->stag);
 }
 
-/* Records that the target will have to place this. */
+/* Notes that the target must place these octets. */
 static void expect(struct pw_flow *f, uint32_t off, uint32_t len, bool atom)
 {
     struct pw_waits *q = &f->waits[atom];
@@ -110,7 +110,7 @@ static void post_atomic(struct pw_flow *f)
     struct sg_wqe_hdr *h = pw_post_entry(f, swap ? SG_WR_CMP_SWAP : SG_WR_ATOMIC_WRITE, 0, ATOM);
     struct sg_wqe_atomic *atomic = (struct sg_wqe_atomic *)(h + 1);
 
-    if (swap) { /* whatever is there */
+    if (swap) { /* whatever the old value is */
         sg_put_le64(&atomic->data, f->tx_next);
         sg_put_le64(&atomic->data_mask, UINT64_MAX);
         put_sge(&f->a, h, atomic + 1, PW_SINK_AT, ATOM);

@@ -2,8 +2,8 @@
 /*
  * One run: machines and writers are chosen at random from the seed, then time passes in steps:
  * streams deliver, adapters work, programs act.  Power fails after the armed event, at an armed
- * milestone, or between two steps.  The oracle judges what the NVDIMM then has; the machine gets a
- * new kind of platform, and continues with what survived.
+ * milestone, or between two steps.  The oracle judges the content of the NVDIMM then; the machine
+ * gets a new kind of platform, and continues with the data that survived.
  *
  * In each step one writer's area is also judged as if the power failed right now
  * (sg_persist_preview()), so a run of n steps sees far more than its few real cuts.
@@ -276,7 +276,7 @@ static void judge_all(struct pw_host *x)
     }
 }
 
-/* Reads what a cut would leave now of an area that may span two extents. */
+/* Reads what a cut would leave now of an area, which may span two extents. */
 static bool preview(struct pw_host *x, uint64_t off, uint8_t *buf)
 {
     struct pw_world *w = x->w;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Simulator of the iWARP engine: two engines, a few connections between them, a network whose
- * behaviour the seed determines, and above each end a small model of verbs that knows what must
+ * behaviour the seed determines, and above each end a small model of verbs that knows what has to
  * arrive.
  *
  * One seed is one run: the seed determines the scenario (policies, sizes, delays, damage, ends),
@@ -54,9 +54,9 @@ struct sim_op {
     struct sg_msg msg;
     enum sim_fault fault;
     uint32_t at;                /* offset in the peer's area or source */
-    bool read_back;             /* a Read of the area: nothing is written until it is complete */
-    bool words;                 /* an Atomic, or a Read of the words; then, when it is taken: */
-    uint64_t before[SIM_WORDS]; /* what the peer's words must be when it is executed */
+    bool read_back;             /* a Read of the area: no Write is posted until it is complete */
+    bool words;                 /* an Atomic, or a Read of the words; it has: */
+    uint64_t before[SIM_WORDS]; /* the peer's words when it is executed */
     unsigned seq;
 };
 
@@ -161,7 +161,7 @@ extern const struct sg_engine_ops sim_ops;
 void sim_abort(struct sim_side *s);
 /* Called first in every upcall about a connection. */
 struct sim_side *sim_heard(void *user, const char *what, bool inbound);
-/* Sometimes verbs abort in the middle of an upcall; true: the connection is gone. */
+/* Sometimes aborts in the middle of an upcall; true: the connection is gone. */
 bool sim_tantrum(struct sim_side *s);
 /* Memory behind an STag. */
 enum sg_mem_status sim_area_of(struct sim_side *s, uint32_t stag, uint64_t to, uint64_t n,

@@ -111,7 +111,7 @@ static void make_send(struct sim_world *w, struct sim_side *s, struct sim_op *op
         for (i = 0; i < SIM_EXTRA && !s->peer->extra_valid[i]; i++) {
         }
         if (i < SIM_EXTRA) {
-            s->peer->extra_valid[i] = false; /* not used again by our Writes */
+            s->peer->extra_valid[i] = false; /* our Writes do not use it again */
             op->msg.send.invalidate = true;
             op->msg.send.inv_stag = SIM_STAG_EXTRA + i;
         }
@@ -199,7 +199,7 @@ static void make_wrong(struct sim_world *w, struct sim_side *s, struct sim_op *o
         sim_chance(w, 20)) {
         op->fault = SIM_GATHER_FAILS;
     } else if (kind == SG_MSG_IMM) {
-        return; /* nothing about it can be wrong */
+        return; /* it has no field that could be wrong */
     } else {
         spoil(w, op);
     }

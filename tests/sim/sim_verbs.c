@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The model of verbs, and the judge.
+ * The model of verbs, which also checks the results.
  *
  * Each side has a list of operations.  Payload is a function of side, operation and offset, so
  * everything that arrives can be checked on the spot:
@@ -70,7 +70,7 @@ struct sim_side *sim_heard(void *user, const char *what, bool inbound)
     return s;
 }
 
-/* Sometimes verbs have had enough, in the middle of an upcall. */
+/* Sometimes verbs abort in the middle of an upcall. */
 bool sim_tantrum(struct sim_side *s)
 {
     struct sim_world *w = world_of(s);
@@ -156,7 +156,7 @@ static void up_disconnected(void *user, enum sg_conn_end why)
     sim_note(world_of(s), "%u.%u disconnected (%d)", s->pair->index, s->node, why);
     s->down = true;
     s->close_asked = true; /* done from the loop */
-    /* A queue pair that goes into error with the peer's FIN; it may have a message half sent. */
+    /* Sometimes the queue pair goes into error at the peer's FIN, in the middle of a message. */
     s->left = why == SG_CONN_CLOSED && !s->close_done && sim_chance(world_of(s), 50);
     sim_tantrum(s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One run: makes a random scenario, makes things happen, and judges the end.
+ * One run: makes a random scenario, runs it, and judges the end.
  *
  * The loop takes one random action, lets the network and the engines do what is due, lets ready
  * connections transmit with random budgets, and moves the clock to the next deadline when nothing
@@ -273,7 +273,7 @@ static void act(struct sim_world *w)
     }
 }
 
-/* True: somebody sent something. */
+/* True: a connection sent something. */
 static bool transmit(struct sim_world *w)
 {
     static const size_t budgets[] = { 1, 500, 5000, 100000 };
@@ -336,7 +336,7 @@ static bool put_off(struct sim_world *w)
     return false;
 }
 
-/* Nothing moves any more: what was taken has arrived, and now it ends. */
+/* Nothing moves any more: checks that all messages have arrived, and closes. */
 static void finish(struct sim_world *w)
 {
     unsigned i;
@@ -439,7 +439,7 @@ void sim_run(struct sim_world *w, uint64_t seed, bool verbose)
     build(w);
     loop(w);
     judge(w);
-    for (turn = 0; turn < 3; turn++) { /* rejected and half-made ones have timers */
+    for (turn = 0; turn < 3; turn++) { /* rejected and half-open ones have timers */
         w->now_ns += 2000000000;
         sg_mem_switch_run(w->sw, w->now_ns);
         sg_engine_run(w->engine[0], w->now_ns);
