@@ -2,8 +2,9 @@
 /*
  * Fuzz target: flash images and updates.
  *
- * An input changes some octets of a good chip, and reseals it or not; then come updates to a good
- * firmware with some octets changed, in pieces of any size and order, commits and resets.  The
+ * An input changes some octets of a valid chip, and corrects its checksums or not.  Then come
+ * updates to valid firmware with some octets changed, in pieces of any size and order, commits and
+ * resets.  The
  * running firmware must always parse, and a chip that was accepted once must always boot.
  */
 #include <glib.h>

@@ -13,8 +13,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /*
- * What the inputs of this process have reached so far, as the text "name count ..."; and whether
- * that is what seeds should reach: if all inputs fail at the first check, they test nothing.
+ * Writes what the inputs of this process have reached so far, as the text "name count ...".  False:
+ * seeds should reach more, because inputs that all fail at the first check test nothing.
  */
 bool fuzz_reached(char *buf, size_t len);
 
@@ -24,7 +24,7 @@ struct fuzz_in {
     size_t len;
 };
 
-/* Numbers of so many octets; missing ones are 0. */
+/* A number of 'octets' octets; missing ones are 0. */
 static inline uint64_t fuzz_number(struct fuzz_in *in, unsigned octets)
 {
     uint64_t v = 0;
@@ -63,13 +63,13 @@ static inline uint32_t fuzz_below(struct fuzz_in *in, uint32_t n)
     return n <= 256 ? fuzz_u8(in) % n : fuzz_u32(in) % n;
 }
 
-/* One time in n, by one octet; never when there are none left. */
+/* True one time in n, by one octet; never when no octets are left. */
 static inline bool fuzz_rarely(struct fuzz_in *in, unsigned n)
 {
     return fuzz_u8(in) % n == n - 1;
 }
 
-/* Up to n octets, lent. */
+/* Up to *n octets of the input, not copied. */
 static inline const uint8_t *fuzz_bytes(struct fuzz_in *in, size_t *n)
 {
     const uint8_t *p = in->p;

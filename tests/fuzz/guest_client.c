@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tests/lib/qtest_client.h with QEMU in the same process: so libFuzzer sees what an input reaches,
- * and runs some hundred inputs a second.  There is one QEMU, until the process ends.
+ * tests/lib/qtest_client.h with QEMU in the same process, so that libFuzzer sees what an input
+ * reaches, and runs some hundred inputs a second.  There is one QEMU, until the process ends.
  */
 #include <glib.h>
 #include <stdlib.h>
@@ -185,7 +185,7 @@ void qtest_qmp_ok(struct qtest *q, const char *fmt, ...)
     g_free(answer);
 }
 
-/* Nothing to wait for: a command has done its work when it returns, but for what RCU defers. */
+/* Does not wait: a command has done its work when it returns, except for what RCU defers. */
 void qtest_qmp_event(struct qtest *q, const char *name)
 {
     (void)q;

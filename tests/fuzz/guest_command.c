@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * See guest_command.h.  Most commands are those of a driver, so that objects are created; hostile
- * are their page lists, and the fields that the input changes.
+ * See guest_command.h.  Most commands are those of a driver, so that objects are created; their
+ * page lists, and the fields that the input changes, are hostile.
  */
 #include <linux/pci_regs.h>
 
@@ -241,7 +241,7 @@ static void object_command(union guest_any_command *c)
         sg_put_le32(&c->modify.mask, 1 + fuzz_below(&w.in, SG_QP_MOD_KNOWN));
         sg_put_le32(&c->modify.state, fuzz_below(&w.in, 6));
         break;
-    default: /* mostly an end of something */
+    default: /* mostly destroys something */
         c->hdr.opcode = fuzz_below(&w.in, SG_ADMIN_OPCODE_COUNT);
         sg_put_le32(&c->id.id, fuzz_below(&w.in, 4) ? fuzz_u8(&w.in) & 7 : w.a.stag);
     }
@@ -261,7 +261,7 @@ void guest_command(void)
     for (i = fuzz_below(&w.in, 3); i > 1; i--) {
         sg_put_le32(c.octets + 4 * fuzz_below(&w.in, sizeof(c) / 4), (uint32_t)guest_value());
     }
-    if (fuzz_rarely(&w.in, 16)) { /* nobody looks at the answer, and nothing runs in between */
+    if (fuzz_rarely(&w.in, 16)) { /* the answer is not read, and nothing runs in between */
         md_submit(&w.a.md, &c, sizeof(c));
     } else if (world_cmd(&w.a, &c, sizeof(c), &rsp)) {
         if (c.hdr.opcode == SG_ADMIN_ALLOC_MW) {

@@ -12,9 +12,9 @@ enum { GUEST_LIST = 64 }; /* entries of a page list at most */
 
 /* A register of a device that an interrupt or a DMA of the adapter may hit. */
 uint64_t guest_register(void);
-/* Guest memory that something of this input is in. */
+/* Guest memory that this input has allocated. */
 uint64_t guest_memory(void);
-/* Any of these, persistent memory, what is not memory, an edge. */
+/* Any of these, persistent memory, an address that is not memory, or an edge. */
 uint64_t guest_place(void);
 /* A small number, or a place. */
 uint64_t guest_value(void);

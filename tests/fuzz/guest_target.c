@@ -61,7 +61,7 @@ static unsigned size(void)
     return sizes[fuzz_below(&w.in, 8)];
 }
 
-/* CTRL and ADMIN_DB end most of what can still happen: mostly left to steps of their own. */
+/* CTRL and ADMIN_DB end most activity, so this step rarely writes them. */
 static void register_write(void)
 {
     uint32_t reg = 4 * fuzz_below(&w.in, 0x100 / 4);

@@ -73,7 +73,7 @@ static void qmp_any(const char *text)
     g_free(qtest_qmp(w.m->q, "%s", text));
 }
 
-/* False: the one before is not yet gone for good.  A command that fails helps it along. */
+/* False: QEMU has not finished to remove the previous one.  Even a failed command helps. */
 static bool add_device(unsigned n)
 {
     char *answer =
@@ -264,7 +264,7 @@ void world_bring_up(void)
     w.window = w.paged = 0;
 }
 
-/* At most so many: the entries may be the guest's own random data, without an end. */
+/* Reads a limited number: the entries may be the guest's own random data, without an end. */
 void world_drain(struct qtest_side *s)
 {
     unsigned n = 0;

@@ -22,7 +22,7 @@ struct guest_world {
     struct machine *m;
     struct qtest_side a, b; /* hostile, peer */
     struct fuzz_in in;
-    uint64_t first; /* guest memory that an input begins with; before it what stays */
+    uint64_t first; /* where an input's guest memory begins; memory before it stays */
     int nic;        /* frames to and from the place behind function 0's port */
     bool flash_touched;
     uint32_t window, paged, pm_stag; /* of a; 0: none yet */
@@ -31,17 +31,17 @@ struct guest_world {
 
 extern struct guest_world w;
 
-/* The machine, at the first call; then both adapters as after power-on, brought up. */
+/* Starts the machine at the first call; resets it, then brings both adapters up. */
 void world_begin(void);
 bool world_is_plugged(unsigned n);
-/* Function 0, which must be plugged. */
+/* Unplugs function 0, which must be plugged. */
 void world_unplug(void);
-/* A function that is not. */
+/* Plugs function n if it is not plugged. */
 void world_plug(unsigned n);
 
 /* A command of side s if its ring has room; the last answer is in rsp.  False: none, or bad. */
 bool world_cmd(struct qtest_side *s, const void *cmd, size_t len, struct sg_admin_rsp *rsp);
-/* The hostile side's objects anew, as far as it can have them. */
+/* Creates the hostile side's objects again, as far as this succeeds. */
 void world_bring_up(void);
 /* New queue pairs and a connection between the two. */
 void world_connect(void);

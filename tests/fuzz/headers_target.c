@@ -2,10 +2,10 @@
 /*
  * Fuzz target: the codecs of the wire layer, one header or FPDU at a time.
  *
- * An input is a row of octets that may be any header: arbitrary, or one of ours with some octets
+ * An input is a row of octets that may be any header: arbitrary, or a valid one with some octets
  * changed or cut off.  Each codec must read nothing outside of the octets, and must be able to emit
- * what it parsed, within the room that it announces; parsed and emitted once more, this must give
- * the same octets.  An FPDU framed at any position must come out unchanged, and the CRC must detect
+ * what it parsed, within the room that it announces; parsed and emitted again, this must give the
+ * same octets.  An FPDU framed at any position must be parsed unchanged, and the CRC must detect
  * one changed bit.
  *
  * This target is much faster than target wire, which has a whole adapter behind the codecs.
@@ -23,7 +23,7 @@
 
 enum { ROOM = 1024, HEADER_MAX = 600, ULPDU_MAX = 1500, CHANGES = 4 };
 
-/* Emits what parsed, into ROOM octets; 0: it did not parse. */
+/* Parses the octets and emits the result into ROOM octets; 0: they do not parse. */
 typedef size_t recode(struct sg_span in, uint8_t *out);
 
 #define RECODE(what)                                                      \
@@ -66,7 +66,7 @@ static size_t recode_terminate(struct sg_span in, uint8_t *out)
     }
     sg_assert(sg_term_layer_name(x.layer) && sg_term_type_name(x.layer, x.etype) &&
               sg_term_code_name(x.layer, x.etype, x.code));
-    /* Peers may announce headers that we never would without the others. */
+    /* A peer may set header flags in combinations that we never send. */
     x.has_ddp &= x.has_len;
     x.has_rdma &= x.has_ddp;
     n = sg_term_emit(&x, out);
@@ -106,7 +106,7 @@ static recode *const codecs[] = {
 
 static uint64_t parsed[G_N_ELEMENTS(codecs)], refused, framed, noticed;
 
-/* The octets in memory of their own, so that a sanitizer sees who reads past their end. */
+/* Copies the octets to a block of their size, so that a sanitizer sees reads past the end. */
 static void check(unsigned codec, const uint8_t *octets, size_t len)
 {
     uint8_t first[ROOM], second[ROOM];
@@ -144,7 +144,7 @@ static void header(struct fuzz_in *in)
     check(codec, octets, len);
 }
 
-/* A startup frame of ours, changed a little: nobody guesses its key. */
+/* A valid startup frame, changed a little, because random octets never contain its key. */
 static void startup(struct fuzz_in *in)
 {
     unsigned bits = fuzz_u8(in);
@@ -171,7 +171,7 @@ static void startup(struct fuzz_in *in)
     check(G_N_ELEMENTS(codecs) - (bits & 1 ? 1 : 2), frame, len);
 }
 
-/* Ours, framed at any position, comes out whole; a changed bit is noticed. */
+/* An FPDU framed at any position is parsed unchanged; a changed bit is detected. */
 static void fpdu(struct fuzz_in *in)
 {
     static uint8_t wire[SG_FPDU_WIRE_MAX], scratch[SG_ULPDU_FIELD_MAX];
@@ -189,7 +189,7 @@ static void fpdu(struct fuzz_in *in)
     sg_assert(out.wire_len == n && out.ulpdu.len == len && !memcmp(out.ulpdu.p, part.p, len));
     sg_assert(sg_fpdu_parse(sg_span_of(wire, bit % n), pos, flags, scratch, &out) == SG_WIRE_MORE);
     framed++;
-    /* Octets of a marker are another's to check; the length decides where the CRC is. */
+    /* Markers are not checked here, and a changed length would move the CRC. */
     if (flags == SG_FPDU_CRC_ON && bit / 8 % n >= SG_FPDU_LEN_FIELD) {
         wire[bit / 8 % n] ^= (uint8_t)(1 << bit % 8);
         sg_assert(sg_fpdu_parse(sg_span_of(wire, n), pos, flags, scratch, &out) == SG_WIRE_BAD_CRC);

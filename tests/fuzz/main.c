@@ -57,7 +57,7 @@ static void on_abort(int number)
     raise(number);
 }
 
-/* Octets of a seed: runs of noise, of one value, of small values, of repetitions. */
+/* Makes octets from a seed: runs of noise, of one value, of small values, of repetitions. */
 static size_t generate(uint64_t seed, uint8_t *buf, size_t max)
 {
     uint64_t state = seed;

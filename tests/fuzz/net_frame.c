@@ -46,7 +46,7 @@ size_t frame_transport_at(const uint8_t *f, size_t len, size_t *octets, uint32_t
             *pseudo += sg_get_be16(f + ip + i);
         }
         *pseudo += f[ip + 6] == 58 ? 58 : 6;
-        if (f[ip + 6] == 60 && len >= ip + IPV6 + 8) { /* what frame_extend() puts in */
+        if (f[ip + 6] == 60 && len >= ip + IPV6 + 8) { /* inserted by frame_extend() */
             head += 8 + f[ip + IPV6 + 1] * 8u;
         }
     } else {

@@ -25,7 +25,7 @@ enum {
 };
 
 struct net_target_user {
-    struct sg_stream *s; /* NULL: none or over */
+    struct sg_stream *s; /* NULL: none, or closed */
     bool fin;
 };
 
@@ -44,7 +44,7 @@ static struct host hosts[HOSTS];
 static struct fuzz_frame pool[FRAMES];
 static struct fuzz_frame *frames[FRAMES]; /* under way, oldest first; then the free ones */
 static unsigned n_frames;
-static uint64_t now_ns = 1000000000; /* goes on over all inputs, as the clock of TCP/IP does */
+static uint64_t now_ns = 1000000000; /* never goes back between inputs, as the clock of TCP/IP */
 static uint64_t random_state;
 static unsigned long long connects, connects6, tagged, received, closes, resets;
 
@@ -124,7 +124,7 @@ static void on_receive(struct sg_stream *s, const uint8_t *p, size_t n)
 
     (void)s;
     for (i = 0; i < n; i++) {
-        sum += p[i]; /* all of it is there */
+        sum += p[i]; /* reads all octets, for the sanitizer */
     }
     received += n;
 }
@@ -355,7 +355,7 @@ static void forge(void)
     deliver(f.to, f.data, f.len);
 }
 
-/* A neighbour message with something of everything. */
+/* A neighbour message of random type, addresses and options. */
 static void neighbour(void)
 {
     int to = fuzz_u8(&in) & 1;
@@ -573,7 +573,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     in = (struct fuzz_in){ data, size };
     start();
-    /* A connection to begin with. */
+    /* Each input begins with one connection. */
     i = size ? data[0] % NETS : 0;
     do_listen(&hosts[1], i / 2);
     do_connect(&hosts[0], i);

@@ -25,7 +25,7 @@ enum {
     VCPUS = 3,
 };
 
-#define BASE 0x100000000ull /* the two extents are neighbours */
+#define BASE 0x100000000ull /* the two extents are adjacent */
 
 static struct fuzz_in in;
 static struct sg_persist *p;
@@ -53,7 +53,7 @@ static void allow_only(size_t at, uint8_t value)
     allow(at, value);
 }
 
-/* The media is what there is. */
+/* Only the content of the media is left. */
 static void begin_anew(void)
 {
     memset(had, 0, sizeof(had));
@@ -82,7 +82,7 @@ static void cut_due(void *opaque)
 
 static const struct sg_persist_ops ops = { .cut_due = cut_due };
 
-/* A place within the memories; len is cut to what there is. */
+/* An offset in the memories; *len is limited to what follows it. */
 static size_t place(size_t *len)
 {
     size_t at =
@@ -103,7 +103,7 @@ static struct sg_persist_source source(uint8_t agent)
     };
 }
 
-/* What a write brings; from now on a cut may leave it. */
+/* Makes the data of a write, which a cut may leave from now on. */
 static size_t payload(uint8_t *buf, size_t at, size_t len)
 {
     uint8_t value = fuzz_u8(&in);
@@ -171,21 +171,21 @@ static void cpu_step(void)
     }
 }
 
-/* Another device has written already. */
+/* Another device writes to memory first, and its write is reported then. */
 static void other_step(void)
 {
     struct sg_persist_source who = source(SG_PERSIST_OTHER);
     size_t len = 1 + fuzz_u8(&in), at = place(&len);
 
     if (!sg_persist_frozen(p)) {
-        /* Its owner reports what is within one extent. */
+        /* Each report is about one extent. */
         len = SG_MIN(len, SIZE - at % SIZE);
         payload(visible + at, at, len);
         sg_assert(sg_persist_other_write(p, &who, BASE + at, len));
     }
 }
 
-/* From now on no earlier write can become visible any more. */
+/* True if no earlier write is still invisible. */
 static bool all_visible(void)
 {
     struct sg_persist_stats stats;
@@ -255,7 +255,7 @@ static void configure_step(void)
     c.untracked_flush_max = fuzz_edgy(&in);
     if (!sg_persist_configure(p, &c)) {
         config = c;
-        /* Another platform may lose what an earlier one guaranteed. */
+        /* The new platform may lose data that the earlier one guaranteed. */
         memcpy(allowed, had, sizeof(allowed));
     }
 }

@@ -76,7 +76,7 @@ static void register_write(struct md *md)
     if (fuzz_rarely(&in, 16)) {
         reg = fuzz_u16(&in);
     }
-    /* CTRL and ADMIN_DB end most of what can still happen: leave them to their own steps. */
+    /* CTRL and ADMIN_DB end most activity, so they are left to other steps, or rare. */
     if (reg / 4 != SG_REG_CTRL / 4 && (reg / 4 != SG_REG_ADMIN_DB / 4 || fuzz_rarely(&in, 32))) {
         unsigned size = fuzz_rarely(&in, 8) ? 8 : 4;
 
@@ -127,7 +127,7 @@ union verbs_any_command {
     struct sg_cmd_map_pages map;
 };
 
-/* A shared queue or another ring for it, a window, a region whose pages come and go, and those. */
+/* A shared queue or a new ring for it, a window, a region with on-demand paging, or its pages. */
 static void make_object(struct pair_side *s, union verbs_any_command *c)
 {
     struct sg_cmd_create_srq like;
@@ -162,12 +162,12 @@ static void make_object(struct pair_side *s, union verbs_any_command *c)
         sg_put_le32(&c->map.op, 1 + fuzz_below(&in, 3));
         sg_put_le64(&c->map.first_page, fuzz_below(&in, 8));
         sg_put_le64(&c->map.count, 1 + fuzz_below(&in, 8));
-        sg_put_le64(&c->map.list, s->buf + PAIR_BUF / 2); /* zeros, or what stands there */
+        sg_put_le64(&c->map.list, s->buf + PAIR_BUF / 2); /* zeros, or whatever is there */
         break;
     }
 }
 
-/* What later requests use: the objects that a command made. */
+/* Remembers the objects that a command created, for later requests. */
 static void remember(const union verbs_any_command *c, const struct sg_admin_rsp *rsp)
 {
     if (c->hdr.opcode == SG_ADMIN_ALLOC_MW) {
@@ -179,7 +179,7 @@ static void remember(const union verbs_any_command *c, const struct sg_admin_rsp
     }
 }
 
-/* A command that could be good, or nothing but numbers; then a few fields are spoilt. */
+/* A valid command, or random numbers; then a few fields are changed. */
 static void command(struct pair_side *s)
 {
     union verbs_any_command c = { 0 };
@@ -396,7 +396,7 @@ static void drain(struct pair_side *s)
     }
 }
 
-/* Side 1 works on: receives, and messages that the other may or may not be ready for. */
+/* Side 1 continues to work: it posts receives, and messages that side 0 may not be ready for. */
 static void good_side(void)
 {
     struct pair_side *s = &p.side[1];
@@ -457,7 +457,7 @@ static void reconnect(void)
     settle();
 }
 
-/* Reset of one kind or another; then the objects again, as a driver would. */
+/* A reset of some kind; then creates the objects again, as a driver would. */
 static void bring_up(void)
 {
     struct pair_side *s = &p.side[0];

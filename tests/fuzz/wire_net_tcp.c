@@ -58,7 +58,7 @@ uint64_t wire_net_run(uint64_t now_ns)
     return SG_MIN(next, peer_due);
 }
 
-/* Nothing passes for a while. */
+/* All frames are lost for a while. */
 void wire_net_break(struct sg_stream *s)
 {
     to_lose = 100;

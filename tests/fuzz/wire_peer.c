@@ -57,7 +57,7 @@ void say(const uint8_t *p, size_t n)
 void say_ulpdu(const uint8_t *p, size_t n)
 {
     struct sg_span part = sg_span_of(p, n);
-    /* Behind raw octets there is no place for Markers. */
+    /* After raw octets the position is not a multiple of 4, so Markers cannot be placed. */
     unsigned flags = w.pos % 4 ? w.fpdu_flags & ~SG_FPDU_MARKERS : w.fpdu_flags;
     size_t len = sg_fpdu_emit(w.out, w.pos, flags, &part, 1);
 
@@ -163,7 +163,7 @@ static uint8_t choose_opcode(void)
         SG_OP_SEND_SE,     SG_OP_READ_RESP, SG_OP_READ_RESP, SG_OP_READ_RESP, SG_OP_SEND_INV,
         SG_OP_SEND_SE_INV, SG_OP_TERMINATE
     };
-    /* The Responses stand for whatever is due. */
+    /* A Response is replaced by the one that is due. */
     static const uint8_t rfc7306[] = { SG_OP_IMM,        SG_OP_IMM,        SG_OP_IMM_SE,
                                        SG_OP_ATOMIC_REQ, SG_OP_ATOMIC_REQ, SG_OP_ATOMIC_REQ,
                                        SG_OP_ATOMIC_RESP };
@@ -184,7 +184,7 @@ static uint8_t choose_opcode(void)
     return i < first ? rfc7306[i] : draft[i - first];
 }
 
-/* A message segment, right but for what the input spoils. */
+/* A valid message segment, with some fields changed by the input. */
 void say_message(void)
 {
     static uint8_t ulpdu[70000];

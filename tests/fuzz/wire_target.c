@@ -96,7 +96,7 @@ static void take_events(void)
     }
 }
 
-/* One of the extension's, well-formed. */
+/* Posts a well-formed request of the extension. */
 static void post_place(uint8_t op, uint8_t how, uint64_t addr)
 {
     static const uint8_t due[] = {
@@ -361,7 +361,7 @@ static void start(void)
     w.pm.later = net >> 4 & 1;
     w.pm.later_ns = net;
     mr = md_reg_mr_cmd(w.pd, w.buf, BUF, SG_ACCESS_LOCAL_WRITE | PLAIN_RIGHTS);
-    if (w.draft) { /* the second half is not persistent: no right to that */
+    if (w.draft) { /* the second half is ordinary memory: no FLUSH_PERSISTENT */
         sg_put_le32(&mr.access, RIGHTS & ~SG_ACCESS_FLUSH_PERSISTENT);
         mr.hash_alg = SG_HASH_CRC32C + net % 3;
         if (net & 32) {
@@ -419,7 +419,7 @@ bool fuzz_reached(char *buf, size_t len)
            reached.tx_atomics && reached.rx_atomics && reached.tx_imms && reached.rx_imms;
 }
 
-/* Everything can be given back, and nothing of a connection is left. */
+/* All objects can be destroyed, and no connection is left. */
 static void end(void)
 {
     struct sg_adapter_census census;
@@ -444,7 +444,7 @@ static void end(void)
     test_pm_fini(&w.pm);
 }
 
-/* The startup exchange as it should be, in either role. */
+/* A valid startup exchange, in either role. */
 static void open_stream(bool active)
 {
     struct sg_mpa_frame f = {
@@ -474,7 +474,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&w, 0, sizeof(w));
     w.in = (struct fuzz_in){ data, size };
     start();
-    /* Most inputs should not waste their octets on finding the way in. */
+    /* Most inputs begin connected, and do not spend octets on the startup exchange. */
     switch (fuzz_below(&w.in, 8)) {
     case 0:
         break;

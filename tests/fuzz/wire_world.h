@@ -39,7 +39,7 @@ struct wire_world {
     bool qp_alive;
     uint64_t buf;
 
-    struct sg_stream *peer; /* NULL: none or over */
+    struct sg_stream *peer; /* NULL: none, or closed */
     bool fin;               /* sent by the peer */
     struct sg_stream_listener *listener;
     unsigned fpdu_flags;
@@ -58,15 +58,16 @@ extern struct wire_world w;
 
 /*
  * The network between them: wire_net_mem.c has streams in memory, wire_net_tcp.c two ports of the
- * TCP/IP stack, whose frames may be lost, repeated and corrupted.  Begins at w.at and w.peer_at;
- * sets w.peer_net, and the clock if it has to; returns the adapter's network.
+ * TCP/IP stack, whose frames may be lost, repeated and corrupted.  Creates networks with the
+ * addresses w.at and w.peer_at; sets w.peer_net, and the clock if necessary; returns the adapter's
+ * network.
  */
 struct sg_stream_net *wire_net_begin(uint8_t how);
-/* Until nothing moves at this time; when something will. */
+/* Runs until nothing moves at this time; returns the next deadline. */
 uint64_t wire_net_run(uint64_t now_ns);
-/* The path of this stream is gone; in memory the stream as well. */
+/* Breaks the path of this stream, for a while; in memory, the stream itself. */
 void wire_net_break(struct sg_stream *s);
-/* Does to frames what the input says. */
+/* Loses, repeats or corrupts frames, as the input says. */
 void wire_net_harm(void);
 void wire_net_end(void);
 
@@ -74,7 +75,7 @@ void wire_net_end(void);
 extern const struct sg_stream_events peer_events;
 bool peer_accept(void *user, struct sg_stream *s);
 
-/* Raw octets; a ULPDU in an FPDU; a startup frame; a message.  Most are as they should be. */
+/* Raw octets; a ULPDU in an FPDU; a startup frame; a message.  Most of them are valid. */
 void say(const uint8_t *p, size_t n);
 void say_ulpdu(const uint8_t *p, size_t n);
 void say_startup(void);
