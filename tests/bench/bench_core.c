@@ -2,11 +2,11 @@
 /*
  * Benchmark of the core alone: two adapters in one process and an immediate in-memory stream.
  *
- * Everything that the adapter does for a real guest is in the measurement: the driver writes
- * entries into rings and rings a doorbell; the adapter fetches and checks each entry, frames it
- * with CRC; the other one checks CRC, headers, STag and rights and places the octets; completions
- * are written and polled.  Both ends and both drivers run on one CPU, so a rate is one CPU's work
- * for sending and receiving.
+ * The measurement contains all that the adapter does for a real guest: the driver writes entries
+ * into rings and rings a doorbell; the adapter fetches and checks each entry, and frames its data
+ * with CRC; the other adapter checks CRC, headers, STag and rights, and places the octets;
+ * completions are written and polled.  Both ends and both drivers run on one CPU, so a rate
+ * is one CPU's work for sending and receiving.
  *
  * memcpy is measured in the same run, over the same buffers in the same order.  "hot" uses one
  * buffer that stays in the cache, "cold" walks through 64 MiB.

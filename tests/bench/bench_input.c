@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The longest time that a hostile peer can keep QEMU's lock with one frame, or with what one of its
- * frames leaves to a timer.
+ * The longest time for which a hostile peer can keep QEMU's lock with one frame, or with work that
+ * one of its frames leaves to a timer.
  *
  *     bench_input [segments [holes]]
  *
- * One port, and a peer that is made by hand: its segments are as small as it may ask for, its
- * windows as large, and it acknowledges what costs most.  CPU time; the port's clock is set by
- * hand.
+ * One port, and a hand-made peer: its segments are as small and its windows as large as a peer may
+ * demand, and it acknowledges what costs most.  Times are CPU time; the test sets the port's clock.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,7 +178,7 @@ static void say(uint8_t flags, uint32_t seq, uint32_t ack, const uint8_t *option
     note(begin);
 }
 
-/* Octets of the port from 'from' to 'to', behind 'ack', in each block. */
+/* Acknowledges the port's octets up to 'ack', and each block [from, to) behind them. */
 static void sack(uint32_t ack, const uint32_t (*blocks)[2], unsigned n)
 {
     uint8_t o[40] = { 1, 1, 5, (uint8_t)(2 + 8 * n) };
@@ -229,7 +228,7 @@ static void start(void)
     sg_assert(stream);
 }
 
-/* What there is room for, at most so many segments, and what windows allow of it leaves. */
+/* Sends up to n segments, as far as there is room; windows decide how many leave. */
 static void fill(unsigned n)
 {
     static uint8_t octets[MSS];
@@ -241,7 +240,7 @@ static void fill(unsigned n)
     stream->ops->push(stream);
 }
 
-/* Segments in flight: as many as the window comes to allow. */
+/* Opens the congestion window for as many segments in flight as possible. */
 static void grow(void)
 {
     for (unsigned i = 0; i < ROUNDS; i++) {

@@ -50,7 +50,7 @@ struct bench_loss_end {
     unsigned number; /* 0 sends, 1 receives */
     int tap;         /* -1: the adapter's */
     uint8_t mac[6];
-    const char *control;    /* of congestion */
+    const char *control;    /* congestion control */
     struct sg_impair *link; /* what it sends */
 };
 
@@ -160,7 +160,7 @@ static void *sender(void *arg)
     return NULL;
 }
 
-/* A frame has come through the path. */
+/* A frame leaves the path. */
 static void deliver(void *opaque, const uint8_t *frame, size_t len, uint32_t tag)
 {
     struct bench_loss_end *to = opaque;
@@ -285,7 +285,7 @@ static void run_port(uint64_t now)
     }
 }
 
-/* What the ends have sent goes into the path, what is due comes out. */
+/* Puts frames that the ends have sent into the path, and delivers those that are due. */
 static void relay(void)
 {
     struct pollfd fds[2] = {
@@ -379,5 +379,5 @@ int main(int argc, char **argv)
         pthread_create(&thread, NULL, sender, &ends[0]);
     }
     measure((unsigned)atoi(argv[6]));
-    exit(0); /* the threads and their namespaces go with it */
+    exit(0); /* ends the threads and their namespaces, too */
 }

@@ -19,7 +19,7 @@
 
 enum {
     SLOTS = 4096,
-    WIRE_OCTETS = 4 * 1024 * 1024, /* of frames in flight, one after the other */
+    WIRE_OCTETS = 4 * 1024 * 1024, /* buffer for frames in flight */
 };
 
 struct slot {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Benchmark of the core with many objects: two adapters in one process and an in-memory stream, as
- * in bench_core.c; and the same over TCP, as between two VMs.  There time goes on, 10 us with each
- * write, so that the timers of the connections count.
+ * in bench_core.c; and the same over TCP, as between two VMs.  With TCP the clock advances 10 us
+ * with each write, so that the timers of the connections count.
  *
  *     bench_scale [--json] [--seconds S] [--qps N] [--mrs N]
  *
@@ -15,7 +15,7 @@
  *   few      all are connected, 64 write in turn
  *   all      all are connected, all write in turn: each finds its state out of the CPU's caches
  *
- * The factor is idle by one: what a write pays for the number of connections.
+ * The factor is idle divided by one: the cost of a write that the other connections cause.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ enum {
     TIMES = 3,
     FEW = 64,
     PASS_NS = 10000,
-    BETWEEN = 256, /* writes between two looks at the clock, which costs as much as one */
+    BETWEEN = 256, /* writes between two reads of the clock; a read costs as much as a write */
 };
 
 static struct many m;
@@ -49,7 +49,7 @@ static uint64_t now(void)
 {
     struct timespec ts;
 
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts); /* others use the machine, too */
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts); /* other processes run, too */
     return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
@@ -101,7 +101,7 @@ static double run(double seconds, unsigned count)
 
 static double best(double seconds, unsigned count)
 {
-    double least = run(seconds / 4, count); /* to warm up; a run like the others otherwise */
+    double least = run(seconds / 4, count); /* also warms up */
 
     for (unsigned i = 0; i < TIMES; i++) {
         least = SG_MIN(least, run(seconds, count));
@@ -136,7 +136,7 @@ static uint16_t checksum(const uint8_t *p, size_t len, uint32_t sum)
     return (uint16_t)~((sum & 0xffff) + (sum >> 16));
 }
 
-/* Nobody else is at this address; its RST takes the half-open connection away again. */
+/* A peer at an address of its own; its RST removes the half-open connection again. */
 static void unknown_peer(uint8_t flags, uint32_t seq)
 {
     uint8_t f[54] = { 0 }, *ip = f + 14, *tcp = ip + 20;

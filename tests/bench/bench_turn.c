@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The longest time that a hostile guest can keep QEMU's lock with one call of the core.
+ * The longest time for which a hostile guest can keep QEMU's lock with one call of the core.
  *
  *     bench_turn [--qps N] [--mrs N] [--pages N]
  *
  * Two adapters in one process, joined in memory; the clock of their machine is this process's CPU
- * time, so that a turn is bounded as in QEMU.  Each row does what costs the adapter of side 0 most
- * for the least that a guest has to give, and prints the longest call and the sum of all calls that
- * it took.  A call is a register write, a doorbell, or a turn with the budget of the bottom half.
+ * time, so that a turn is bounded as in QEMU.  Each row makes a guest cause the most work for the
+ * adapter of side 0 at the least cost of its own, and prints the longest call and the sum of all
+ * calls.  A call is a register write, a doorbell, or a turn with the budget of the bottom half.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static uint64_t machine_now(void *host)
 
 static unsigned (*fast_query)(void *host, uint64_t addr, uint64_t len);
 
-/* A look into QEMU's address spaces takes half a microsecond, as this does. */
+/* A look-up in QEMU's address spaces takes half a microsecond, as this function does. */
 static unsigned query(void *host, uint64_t addr, uint64_t len)
 {
     cpu_now(NULL);
@@ -66,7 +66,7 @@ static void note(uint64_t begin)
     calls++;
 }
 
-/* Turns until side 0 has nothing to do; side 1 in between, not measured. */
+/* Runs turns until side 0 has nothing to do; side 1 runs in between, not measured. */
 static void turns(void)
 {
     struct pair_side *s = &m.pair.side[0];
@@ -137,7 +137,7 @@ static struct sg_cmd_reg_mr reg_cmd(uint32_t count, uint32_t access)
     return c;
 }
 
-/* Posts a command as often as the queue takes it; returns the last answer's number. */
+/* Posts the command 'times' times; returns the number in the last answer. */
 static uint32_t commands(const char *name, const void *cmd, size_t len, unsigned times)
 {
     struct md *md = &m.pair.side[0].md;
@@ -170,7 +170,7 @@ static void put_bind(struct md_qp *qp, uint32_t window, uint32_t region, uint64_
     sg_put_le64(&b->length, len);
 }
 
-/* Connected, with room for many binds; returns the one of side 0. */
+/* Connects queue pairs with room for many binds; returns the one of side 0. */
 static struct md_qp *deep(void)
 {
     for (int side = 0; side < 2; side++) {
@@ -224,7 +224,7 @@ static void memory(void)
     commands("8 REG_MR of 65,536 pages", &small, sizeof(small), 8);
 }
 
-/* The peer of the deep queue pair asks so often for as much as one request can name. */
+/* The peer of the deep queue pair posts many requests, each as large as possible. */
 static void ask(const char *name, uint32_t stag, uint8_t opcode, uint32_t flags)
 {
     struct md_qp *qp = &m.pair.side[1].qp;
@@ -275,7 +275,7 @@ static void placement(void)
     }
 }
 
-/* Completion queues with a completion each, all of whose periods end at one time. */
+/* Many completion queues with one completion each; all moderation periods end at one time. */
 static void moderation(void)
 {
     struct sg_cmd_modify_cq c = { .hdr.opcode = SG_ADMIN_MODIFY_CQ };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two adapters with many queue pairs connected between them, in memory or over TCP: what the
- * benchmark of scale and its test (test_scale.c) share.  All queue pairs of a side have one
- * completion queue.
+ * Two adapters with many queue pairs connected between them, in memory or over TCP, for the
+ * benchmark of scale and its test (test_scale.c).  All queue pairs of a side share one completion
+ * queue.
  */
 #ifndef SG_TESTS_MANY_H
 #define SG_TESTS_MANY_H
@@ -30,12 +30,12 @@ struct many {
     struct md_qp *qp[2]; /* [side][number] */
 };
 
-/* Adapters in which that many can be connected, with *extra* octets of guest memory more. */
+/* Adapters for up to 'qps' queue pairs, with 'extra' more octets of guest memory. */
 void many_start(struct many *m, unsigned qps, size_t extra);
 /* The same over TCP (tcp_link.h). */
 void many_start_tcp(struct many *m, unsigned qps, size_t extra);
 void many_stop(struct many *m);
-/* Connects queue pairs until there are *count*; fails the program if one cannot be. */
+/* Connects queue pairs until there are 'count'; ends the program if that fails. */
 void many_connect(struct many *m, unsigned count);
 /* One connected pair of queue pairs with queues and completion queues of MANY_DEPTH entries. */
 void many_deep(struct many *m, struct md_qp qp[2], struct md_cq cq[2]);
@@ -45,7 +45,7 @@ void many_put(struct md_qp *qp, uint8_t opcode, uint64_t wr_id, const struct sg_
               uint64_t raddr, uint32_t rkey);
 struct sg_sge many_sge(uint64_t addr, uint32_t lkey);
 
-/* What malloc() has given out, in octets: both adapters and the stream between them together. */
+/* Octets that malloc() has allocated, for both adapters and the stream between them. */
 double many_allocated(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the adapter promises about numbers: so many queue pairs connected at once, regions, requests
- * outstanding, each of them in working order, and no more memory for each than documented.  Counts
- * only; what time it takes is the benchmark's business (bench_scale.c).
+ * The promised numbers of connected queue pairs, regions and outstanding requests: each object
+ * works, and takes no more memory than documented.  The test only counts; the benchmark
+ * (bench_scale.c) measures time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +134,7 @@ static uint64_t visits(void)
     return c[0].visits + c[1].visits;
 }
 
-/* Connections that TCP looks at for one write, from doorbell to completion and a second later. */
+/* Connections that TCP examines for one write, from doorbell to a second after completion. */
 static uint64_t visits_for_a_write(unsigned connected)
 {
     struct pair_side *s = &m.pair.side[0];
@@ -142,7 +142,7 @@ static uint64_t visits_for_a_write(unsigned connected)
     uint64_t before;
 
     many_connect(&m, connected);
-    pair_pass(&m.pair, 1000000000); /* they fall asleep */
+    pair_pass(&m.pair, 1000000000); /* they become idle */
     before = visits();
     many_put(&m.qp[0][0], SG_WR_WRITE, 7, &sge, m.pair.side[1].buf, m.pair.side[1].stag);
     md_sq_doorbell(&m.qp[0][0]);
@@ -165,7 +165,7 @@ static void queue_pairs__idle_over_tcp(void)
 
 /* ---- regions ---- */
 
-/* One write through each region, each of which is another place. */
+/* One write through each region, all of which are at different places. */
 static void write_through_each(const uint32_t *stag, const struct area *from, uint64_t to)
 {
     struct pair_side *s = &m.pair.side[0];
@@ -238,7 +238,7 @@ static void requests__outstanding(void)
 
         many_put(&qp[0], SG_WR_READ, i, &sink, peer->buf + (uint64_t)i * MANY_LEN, peer->stag);
     }
-    md_sq_doorbell(&qp[0]); /* this side runs; the peer does not yet */
+    md_sq_doorbell(&qp[0]); /* only this side runs */
     T_FALSE(md_poll(&cq[0], &c));
     pair_settle(&m.pair);
     for (unsigned i = 0; i < MANY_DEPTH; i++) {
