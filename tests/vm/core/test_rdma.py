@@ -7,8 +7,10 @@ import tempfile
 import unittest
 
 import labtest
+import programs
 import rdmatest
 import wire
+from launcher.qmp import Monitor
 
 PROGRAMS = (
     ("ib_write_bw", 65536, 500),
@@ -174,6 +176,34 @@ class Adapters(labtest.LabCase):
         self.lab.sh("alpha", "! pgrep ib_write_bw")
         for vm in ("beta", "alpha"):
             self.lab.sh(vm, "/usr/lib/staghorn/rdma siw; /usr/lib/staghorn/rdma staghorn")
+        rdmatest.rping(self.lab, "beta", "alpha", count=3)
+
+    def test_reset__lingers(self):
+        """RESET of a queue pair whose peer is silent delays no other connection.
+
+        Data that TCP still has to deliver keep the queue pair: RESET is refused after a second,
+        and possible as soon as the peer is back."""
+        for vm in programs.ADDRESS:
+            programs.install(self.lab, vm, "reset_lingers")
+        self.lab.sh("alpha", "rm -f /tmp/silent")
+        server = self.lab.start("beta", "reset_lingers", "7480")
+        server.expect("listening")
+        client = self.lab.start("alpha", "reset_lingers", "7480", programs.ADDRESS["beta"])
+        client.expect("connected")
+        with Monitor(rdmatest.folder(self.lab), "beta") as monitor:
+            monitor.run("stop")
+            try:
+                self.lab.sh("alpha", "touch /tmp/silent")
+                client.expect("reset|refused")
+                rdmatest.rping(self.lab, "alpha", "alpha", count=3, size=4096)
+                self.assertNotIn("tried", client.output)
+                client.expect("tried", 120)
+                self.assertNotIn("reset", client.output)
+            finally:
+                monitor.run("cont")
+        client.expect("done", 120)
+        self.assertEqual(client.wait(), 0)
+        server.stop()
         rdmatest.rping(self.lab, "beta", "alpha", count=3)
 
     def test_ethernet__shares_the_port(self):
