@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Flush, Atomic Write, atomics, fast registration and a shared receive queue that changes size, in
- * a kernel module.
+ * Flush, Atomic Write, atomics, fast registration, a shared receive queue that changes size, and
+ * a queue pair that is destroyed while iw_cm still refers to it, in a kernel module.
  *
  * insmod kmpe.ko server=10.77.0.2 runs against mpe_server, and fails if a check fails; the log says
  * which.  Everything happens in the module's initialisation.
@@ -9,6 +9,7 @@
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/inet.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
@@ -380,6 +381,58 @@ static int connect_to_server(void)
 	return 0;
 }
 
+static int destroy(void *arg)
+{
+	struct ib_qp *qp = arg;
+
+	ib_destroy_qp(qp);
+	complete(&k.step);
+	return 0;
+}
+
+/* The caller's reference keeps the queue pair, whose number is free again. */
+static int modify_destroyed(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	int i;
+
+	for (i = 0; i < WAIT_MS && qp->device->ops.iw_get_qp(qp->device, qp->qp_num); i++) {
+		qp->device->ops.iw_rem_ref(qp);
+		usleep_range(1000, 1500);
+	}
+	CHECK(i < WAIT_MS);
+	/* The driver refuses; the adapter would not find the number, or another queue pair. */
+	CHECK(ib_modify_qp(qp, &attr, IB_QP_STATE) == -EINVAL);
+	return 0;
+}
+
+/* iw_cm still refers to a queue pair that is being destroyed. */
+static int test_destroyed(void)
+{
+	struct ib_qp_init_attr attr = {
+		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
+		.send_cq = k.cq,
+		.recv_cq = k.cq,
+		.srq = k.srq,
+		.qp_type = IB_QPT_RC,
+	};
+	struct task_struct *task;
+	struct ib_qp *qp;
+	int ret;
+
+	qp = ib_create_qp(k.pd, &attr);
+	CHECK(!IS_ERR(qp));
+	CHECK(qp->device->ops.iw_get_qp(qp->device, qp->qp_num) == qp); /* takes a reference */
+	task = kthread_run(destroy, qp, "kmpe");
+	ret = IS_ERR(task) ? -EIO : modify_destroyed(qp);
+	qp->device->ops.iw_rem_ref(qp);
+	if (IS_ERR(task))
+		ib_destroy_qp(qp);
+	else
+		wait_for_completion(&k.step);
+	return ret;
+}
+
 static void clean_up(void)
 {
 	if (!IS_ERR_OR_NULL(k.id)) {
@@ -412,6 +465,7 @@ static int run(void)
 	CHECK(!test_atomic_write());
 	CHECK(!test_atomics());
 	CHECK(!test_longest_list());
+	CHECK(!test_destroyed());
 	CHECK(!test_fast_registration()); /* ends in an error, so it is the last one */
 	return 0;
 }

@@ -69,7 +69,7 @@ class Mpe(MpeCase):
         self.cases("pipeline:", 2)
 
     def test_kernel__consumer(self):
-        """Flush, Atomic Write and fast registration by a kernel module."""
+        """A kernel module flushes, registers, and modifies a queue pair that is being destroyed."""
         module = os.path.realpath(programs.MODULES + "/kmpe.ko")
         self.lab.run("copy", module, "alpha:/tmp/kmpe.ko")
         try:
