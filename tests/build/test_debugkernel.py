@@ -143,10 +143,15 @@ def lockdep__switched_off(_folder):
 
 @case
 def known__passed_over(_folder):
-    """memory that is registered twice is no report; another about DMA is"""
+    """memory that is registered or paged in twice is no report; another about DMA is"""
     twice = "DMA-API: staghorn 0000:01:00.0: cacheline tracking EEXIST, overlapping mappings "
     found = debugkernel.reports(stamped(WARN % (twice + "aren't supported\n") + DMA))
     assert [kind for kind, _ in found] == ["DMA-API", "DMA-API"], found
+    assert [text for _, text in debugkernel.judged(found)] == [found[1][1]]
+    many = WARN % "DMA-API: DMA-API: exceeded 7 overlapping mappings of cacheline 0xd7d80\n"
+    paged = many.replace("sgh_something", "ib_umem_odp_map_dma_and_lock")
+    assert many != paged
+    found = debugkernel.reports(stamped(paged + many))
     assert [text for _, text in debugkernel.judged(found)] == [found[1][1]]
     mapped = "DMA-API: DMA-API: Mapped at:\n debug_dma_map_sg+0x313/0x4e0\n"
     assert debugkernel.reports(stamped(mapped)) == []

@@ -52,6 +52,8 @@ KNOWN = (
     # Programs may register the same memory twice, with any adapter; ib_core maps it each time.  On
     # x86 DMA is coherent, so this is harmless.
     r"cacheline tracking EEXIST, overlapping mappings aren't supported",
+    # All pages of a paged region that were never written are one page of zeroes.
+    r"exceeded \d+ overlapping mappings[^\n]*\n(?:[^\n]*\n)*?[^\n]*ib_umem_odp_map_dma_and_lock\+",
     # If an allocation fails while an interrupt gets its files in /proc, some remain when it is
     # freed.
     r"remove_proc_entry\+[^\n]*\n(?:[^\n]*\n)*?[^\n]*unregister_irq_proc\+",
