@@ -199,6 +199,21 @@ static uint64_t run_timers(struct sg_adapter *a)
     return SG_MIN(own, SG_MIN(engine, net));
 }
 
+/*
+ * Frees what a reset or a full table left.  It comes first, so that a driver that starts again
+ * finds memory.  Returns whether some is left.
+ */
+static bool run_leftovers(struct sg_adapter *a)
+{
+    return (a->ending->under_way && sg_ending_run(a)) || (a->tpt->retired.full && sg_tpt_run(a));
+}
+
+/* Connections whose end could not begin where it was decided. */
+static bool run_deferred(struct sg_adapter *a)
+{
+    return !sg_list_empty(&a->deferred) && sg_qp_run_deferred(a);
+}
+
 bool sg_adapter_run(struct sg_adapter *a, size_t budget)
 {
     uint64_t deadline;
@@ -209,14 +224,13 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
     a->kicked = false;
     a->turn_end = sg_adapter_now(a) + SG_TURN_NS;
     a->quiesce = a->quiesce && sg_cm_quiesce(a);
-    /* Free what a reset left first, so that a driver that starts again finds memory. */
-    more = sg_ending_run(a) || sg_tpt_run(a) || a->quiesce;
+    more = run_leftovers(a) || a->quiesce;
     if (sg_adapter_alive(a) && !a->ending->under_way) {
         more |= !more && sg_admin_run(a);
-        more |= sg_qp_run_cq_errors(a);
-        more |= sg_qp_run_deferred(a);
+        more |= !sg_list_empty(&a->cq_errors) && sg_qp_run_cq_errors(a);
+        more |= run_deferred(a);
         more |= sg_cm_transmit(a, budget);
-        more |= sg_qp_run_deferred(a);
+        more |= run_deferred(a);
         more |= sg_qp_run_flush(a);
     }
     deadline = run_timers(a);
