@@ -18,7 +18,7 @@
 
 #include <rdma/rdma_cma.h>
 
-enum { CONNECTIONS = 8, PATIENCE_S = 120 };
+enum { CONNECTIONS = 16, PATIENCE_S = 120 };
 
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;

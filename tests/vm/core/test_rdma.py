@@ -181,8 +181,8 @@ class Adapters(labtest.LabCase):
     def test_reset__lingers(self):
         """RESET of a queue pair whose peer is silent delays no other connection.
 
-        Data that TCP still has to deliver keep the queue pair: RESET is refused after a second,
-        and possible as soon as the peer is back."""
+        RESET is refused after a second while TCP still has data to deliver.  It is possible when
+        the peer is back, or after linger-timeout."""
         for vm in programs.ADDRESS:
             programs.install(self.lab, vm, "reset_lingers")
         self.lab.sh("alpha", "rm -f /tmp/silent")
@@ -194,11 +194,10 @@ class Adapters(labtest.LabCase):
             monitor.run("stop")
             try:
                 self.lab.sh("alpha", "touch /tmp/silent")
-                client.expect("reset|refused")
+                client.expect("refused", 60)
                 rdmatest.rping(self.lab, "alpha", "alpha", count=3, size=4096)
                 self.assertNotIn("tried", client.output)
                 client.expect("tried", 120)
-                self.assertNotIn("reset", client.output)
             finally:
                 monitor.run("cont")
         client.expect("done", 120)
