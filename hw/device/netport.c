@@ -233,7 +233,7 @@ static bool check_tcp(const StaghornState *s, Error **errp)
 
 #define COUNTER(name, member) { name, offsetof(struct sg_port_counters, member) }
 
-/* Counters that "rdma statistic" does not have: it counts connections, not frames. */
+/* Since the adapter was made; those of "rdma statistic" begin again at each reset. */
 static const struct {
     const char *name;
     size_t member;

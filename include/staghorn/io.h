@@ -152,7 +152,8 @@ SG_ASSERT_LAYOUT(struct sg_rqe_hdr, 16, wr_id, 0, index, 8, num_sge, 12, reserve
 
 /*
  * Opcodes of completions: X(name, number, verbs), where verbs is the name behind IB_WC_ and
- * IBV_WC_.  Those of the send queue have the number of the entry's opcode.
+ * IBV_WC_.  Those of the send queue have the number of the entry's opcode, except that SEND_INV
+ * completes as SEND and READ_INV as READ.
  */
 /* clang-format off */
 #define SG_WC_SEND_OPCODES(X) \

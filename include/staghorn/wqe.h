@@ -3,9 +3,9 @@
  * Staghorn hardware interface library: building the entries of send and receive queues (io.h).
  *
  * sg_wqe_init() writes the whole header; then the opcode's operands and the payload are added, in
- * any order.  The caller has made sure that there is room for all of it behind the header, and
- * copies inline payload and hashes itself.  Nothing here needs the device: an entry counts when the
- * doorbell that covers it is written.
+ * any order, except for a Verify: place, sink, hash.  The caller has made sure that there is room
+ * for all of it behind the header, and copies inline payload and hashes itself.  Nothing here needs
+ * the device: an entry counts when the doorbell that covers it is written.
  */
 #ifndef STAGHORN_WQE_H
 #define STAGHORN_WQE_H

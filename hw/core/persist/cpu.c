@@ -30,7 +30,7 @@ static struct cpu *cpu_at(struct sg_persist *p, unsigned unit)
 /* ---- S2' ---- */
 
 /* The line of an address if it has a history. */
-static struct line *line_with_node(struct sg_persist *p, uint64_t addr)
+static struct line *line_with_history(struct sg_persist *p, uint64_t addr)
 {
     uint64_t off = 0;
     struct extent *e = sg_dom_extent(p, addr, SG_PERSIST_LINE, &off);
@@ -51,7 +51,7 @@ void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c)
         sg_dom_advance_upto(p, x.addr, x.seq);
         return;
     }
-    l = line_with_node(p, x.addr);
+    l = line_with_history(p, x.addr);
     if (l) {
         sg_dom_line_drain_buffer(p, l, x.seq);
     }

@@ -249,7 +249,7 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
  * SG_PM_FAILED: uncorrectable or poisoned octets, or range not in extents; buf undefined.
  */
 enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, void *buf, size_t len);
-/* A Verify of the range failed; with 'poison' its lines become unreadable until rewritten. */
+/* A Verify of the range failed.  With poison_on_mismatch it is unreadable until rewritten. */
 void sg_persist_poison(struct sg_persist *p, uint64_t addr, uint64_t len);
 
 /* A write by another device, already in visible memory: S2 with ddio, else S3.  False: refused. */

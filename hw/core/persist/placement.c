@@ -4,7 +4,7 @@
  *
  * S0 is a list of pieces per connection; a piece is the payload of one dma_write (at most a DDP
  * segment).  It moves on when it is due (placement_delay_ns), when the connection settles, or when
- * there are too many.  In random order any piece of the connection may go first: RFC 5041
+ * it holds more than s0_octets.  In random order any piece of the connection may go first: RFC 5041
  * section 5.3 lets the order of placement differ from the order of sending, and RFC 5040 section
  * 5.5 promises nothing between Writes.
  *

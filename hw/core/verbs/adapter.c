@@ -200,15 +200,15 @@ static uint64_t run_timers(struct sg_adapter *a)
 }
 
 /*
- * Frees what a reset or a full table left.  It comes first, so that a driver that starts again
- * finds memory.  Returns whether some is left.
+ * Frees what a reset left: objects, then the rows of the old TPT.  It comes first, so that a driver
+ * that starts again finds memory.  Returns whether some is left.
  */
 static bool run_leftovers(struct sg_adapter *a)
 {
     return (a->ending->under_way && sg_ending_run(a)) || (a->tpt->retired.full && sg_tpt_run(a));
 }
 
-/* Connections whose end could not begin where it was decided. */
+/* Actions on connections that an upcall may not do itself. */
 static bool run_deferred(struct sg_adapter *a)
 {
     return !sg_list_empty(&a->deferred) && sg_qp_run_deferred(a);

@@ -167,7 +167,10 @@ void sg_qp_local_error(struct sg_qp *qp, const char *why);
 void sg_qp_defer(struct sg_qp *qp, enum sg_qp_deferred what);
 /* True: there is more. */
 bool sg_qp_run_deferred(struct sg_adapter *a);
-/* Puts the queue pairs of failed completion queues (sg_adapter.cq_errors) into error. */
+/*
+ * Puts the queue pairs of failed completion queues (sg_adapter.cq_errors) into error.  True: there
+ * is more.
+ */
 bool sg_qp_run_cq_errors(struct sg_adapter *a);
 /* RTS, with fresh sequence numbers. */
 void sg_qp_start(struct sg_qp *qp, const char *why);
