@@ -6,8 +6,10 @@ import importlib.machinery
 import importlib.util
 import io
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import cases
@@ -89,6 +91,8 @@ def order__longest_first(folder):
     assert [p.name for p in programs] == ["new", "long", "short"]
     programs[1].seconds = 0.5
     check.note_seconds(programs[1:2], folder)
+    programs[1].seconds = 0
+    check.note_seconds(programs, folder)
     assert json.loads((folder / "seconds.json").read_text()) == {"unit/long": 0.5, "unit/short": 1}
 
 
@@ -100,8 +104,8 @@ MEET = (
 )
 # Fails at first; the second time nothing else may run.
 TWICE = (
-    "echo 1..1; [ -e $D/busy ] && echo not ok 1 - busy && exit 1; "
-    "[ -e $D/first ] && echo ok 1 - again && exit; touch $D/first; echo not ok 1 - first; exit 1"
+    "echo 1..1; [ -e $D/first ] || { touch $D/first; echo not ok 1 - first; exit 1; }; "
+    "[ -e $D/busy ] && echo not ok 1 - busy && exit 1; echo ok 1 - again"
 )
 BUSY = "touch $D/busy; sleep 1; rm $D/busy; echo 1..1; echo ok 1 - done"
 
@@ -124,6 +128,37 @@ def labs__at_once(folder):
         check.Runner(folder, False).run_all(programs, 2, 2)
     assert [p.cases[0].outcome for p in programs] == 4 * ["passed"], programs
     assert [len(p.unsteady) for p in programs] == [0, 0, 1, 0], programs
+
+
+@case
+def labs__too_late(folder):
+    """long after SG_CHECK_UNTIL a program that failed is not run again, and a message says so"""
+    text = "echo 1..1; echo not ok 1 - x; exit 1"
+    program = check.Program("x", "vm", ["sh", "-c", text], parallel=False)
+    program.lab = True
+    os.environ["SG_CHECK_UNTIL"] = str(int(time.time()) - check.SECOND_GRACE - 1)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            check.Runner(folder, False).run_all([program], 2, 2)
+    finally:
+        del os.environ["SG_CHECK_UNTIL"]
+    assert program.count("failed") == 1 and not program.unsteady, program
+    assert "not run again, for lack of time: x" in said.getvalue(), said.getvalue()
+
+
+@case
+def arguments__refused(_folder):
+    """a choice that makes no sense has status 2 and a reason"""
+    for words, reason in (
+        (("--file", "nosuch.c"), "no file nosuch.c"),
+        (("--changed", "--debug"), "choose the tests"),
+        (("--changed", "verbs/"), "choose the tests"),
+        (("--labs", "-1"), "must not be negative"),
+    ):
+        done = subprocess.run(
+            [sys.executable, CHECK, *words, "--list"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2 and reason in done.stderr, (words, done)
 
 
 @case
