@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Counters of the ports of a VM's adapters, for `status`."""
+import contextlib
+
 from . import proc
 from .errors import LabError
 from .qmp import Monitor
@@ -20,13 +22,12 @@ def counters(folder, name):
     found = [None] * count
     if not count or not proc.alive(vm["process"]):
         return found
-    try:
+    with contextlib.suppress(LabError):  # the monitor is in use, or QEMU has stopped
         with Monitor(folder, name, PATIENCE) as monitor:
             for number in range(count):
                 words = {"path": "r%d" % number, "property": "port-counters"}
-                found[number] = monitor.run("qom-get", **words)
-    except LabError:
-        pass  # unplugged, an older QEMU, or a monitor that is in use
+                with contextlib.suppress(LabError):  # unplugged, or an older QEMU
+                    found[number] = monitor.run("qom-get", **words)
     return found
 
 
