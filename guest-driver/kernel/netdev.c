@@ -337,10 +337,6 @@ static bool sgh_add_addr(struct sgh_dev *dev, const struct sgh_net_addr *a)
 	if (!slot)
 		return false;
 	ret = sgh_set_addr(dev, a, SG_ADDR_ADD);
-	if (ret == -ENOMEM) {
-		sgh_net_retry(dev);
-		return true;
-	}
 	if (ret) {
 		/* It is tried again at the next change. */
 		dev_warn(&dev->pdev->dev, "address of family %u refused: %d\n", a->addr.family,
