@@ -263,8 +263,8 @@ static int sgh_qp_command(struct sgh_dev *dev, struct sgh_qp *qp,
 	cmd.sq_pages = sq_pbl.desc;
 	cmd.rq_pages = rq_pbl.desc;
 	cmd.flags = cpu_to_le32(flags);
-	ret = sgh_object_create(dev, &sgh_qp_kind, &cmd, sizeof(cmd), qp, &qp->ibqp.qp_num);
-	qp->qpn = qp->ibqp.qp_num;
+	ret = sgh_object_create(dev, &sgh_qp_kind, &cmd, sizeof(cmd), qp, &qp->qpn);
+	qp->ibqp.qp_num = qp->qpn;
 	sgh_pbl_free(dev, &rq_pbl);
 	sgh_pbl_free(dev, &sq_pbl);
 	return ret;
