@@ -5,8 +5,8 @@
  * The adapter counts for each queue pair.  A counter of the RDMA core is bound to any number of
  * queue pairs and shows what they did while they were bound: the count at binding is subtracted,
  * the count at unbinding is kept.  The core holds the counter's lock in each of these functions,
- * and unbinds a queue pair before it is destroyed; id_mutex keeps the other queue pairs while they
- * are examined.
+ * and unbinds a queue pair before it is destroyed.  A reference and its mutex keep each other queue
+ * pair while it is examined.
  */
 #include <rdma/rdma_counter.h>
 
