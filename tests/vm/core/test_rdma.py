@@ -137,6 +137,19 @@ class Adapters(labtest.LabCase):
             server.stop()
             self.lab.sh("alpha", many % "del")
 
+    def test_addresses__refused(self):
+        """An address that the adapter cannot have, here a second time on a VLAN, is warned of."""
+        self.lab.sh(
+            "alpha",
+            "ip link add link $(cat /run/staghorn/port) name v5 type vlan id 5 && "
+            "ip link set v5 up && ip addr add 10.77.0.1/32 dev v5",
+        )
+        try:
+            self.lab.sh("alpha", "until dmesg | grep 'family 4 refused'; do sleep 0.2; done")
+        finally:
+            self.lab.sh("alpha", "ip link del v5")
+        rdmatest.rping(self.lab, "beta", "alpha", count=3)
+
     def test_gids__change_event_only_for_addresses(self):
         watch = self.lab.start("alpha", "ibv_asyncwatch", "-d", "staghorn0")
         watch.expect("async event FD")
