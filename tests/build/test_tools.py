@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests of the build's own tools: configure, the step runner, apt-mirror, the TAP reader."""
 import contextlib
+import hashlib
 import importlib.machinery
 import importlib.util
 import io
@@ -237,6 +238,70 @@ def mirror__none(folder):
     """no mirror is an error, with a message"""
     (folder / "sources.list").write_text("deb http://x.invalid/other stable-x main\n")
     assert mirror(folder, "uri") == ("", 1)
+
+
+def source_mirror(folder, offered, stored):
+    """Environment with an apt that names the versions `offered` and has those `stored`."""
+    (folder / "x").write_text("content")
+    pool, tools = folder / "pool", folder / "bin"
+    for made in (pool, tools, folder / "cache" / "apt"):
+        made.mkdir(parents=True)
+    (folder / "cache" / "apt" / ".updated").touch()
+    index = ""
+    for version in offered:
+        tarball = pool / ("thing_%s.orig.tar.gz" % version.split("-")[0])
+        pack = ["tar", "-czf", tarball, "-C", folder, "--transform=s,^,t/,", "x"]
+        subprocess.run(pack, check=True)
+        digest = hashlib.sha256(tarball.read_bytes()).hexdigest()
+        index += "Package: thing\nVersion: %s\nChecksums-Sha256:\n %s 1 %s\n\n" % (
+            version,
+            digest,
+            tarball.name,
+        )
+        if version not in stored:
+            tarball.unlink()
+    (folder / "index").write_text(index)
+    for name, text in (
+        ("apt-cache", "cat %s/index" % folder),
+        ("apt-get", 'v=${!#}; v=${v#thing=}; cp %s/thing_"${v%%-*}".orig.tar.gz .' % pool),
+    ):
+        (tools / name).write_text("#!/bin/bash\n%s\n" % text)
+        (tools / name).chmod(0o755)
+    return {"PATH": "%s:%s" % (tools, os.environ["PATH"])}
+
+
+def fetch_thing(folder, offered, stored):
+    """Output and status of the fetch, and the version that it fetched."""
+    env = source_mirror(folder, offered, stored)
+    text = (
+        '. %s/apt.sh\ngo() { cd "$SG_OUT"; sg_apt_source thing "1.*"; }\n'
+        'sg_step thing title @1 -- go\ncat "$(sg_product thing)"/{VERSION,src/x}'
+    ) % TOOLS
+    return finished(steps(folder, text, **env))
+
+
+@case
+def source__newest(folder):
+    """the newest version that matches is fetched"""
+    versions = ["1.9-1", "1.10-1", "1.10~rc1-1", "2.0-1"]
+    output, status = fetch_thing(folder, versions, versions)
+    assert status == 0 and output.endswith("\n1.10-1\ncontent"), output
+
+
+@case
+def source__incomplete_mirror(folder):
+    """if the mirror lacks a version that it names, the next older one is fetched"""
+    output, status = fetch_thing(folder, ["1.9-1", "1.10-1"], ["1.9-1"])
+    assert status == 0 and output.endswith("\n1.9-1\ncontent"), output
+
+
+@case
+def source__none(folder):
+    """a mirror that has none of the versions is an error that names them"""
+    output, status = fetch_thing(folder, ["1.9-1", "1.10-1"], [])
+    assert status == 1, output
+    assert "does not have the source of thing 1.10-1" in output, output
+    assert "does not have the source of thing 1.9-1" in output, output
 
 
 def configure(*args):

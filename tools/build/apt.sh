@@ -43,52 +43,66 @@ sg_apt_update() {
     exec {lock}>&-
 }
 
-# sg_apt_source PACKAGE VERSION-PATTERN: downloads the newest source of PACKAGE
-# into the current folder and unpacks it, Debian's patches applied, into ./src.
-# The version found must match the shell pattern.  A missing .dsc is no error:
-# mirrors that lose it still have the tarballs.
+# sg_apt_source PACKAGE VERSION-PATTERN: downloads the newest source of PACKAGE whose version
+# matches the shell pattern into the current folder, and unpacks it, Debian's patches applied, into
+# ./src.  After a point release a mirror may name a source that it does not have yet: then the next
+# older version is taken.  A missing .dsc is no error: mirrors that lose it still have the tarballs.
 sg_apt_source() {
-    local package=$1 pattern=$2 version plain upstream tarball
+    local package=$1 pattern=$2 version versions
     sg_apt_update
-    version=$(sg__newest_source "$package" "$pattern")
-    if [ -z "$version" ]; then
+    versions=$(sg__source_versions "$package" "$pattern")
+    if [ -z "$versions" ]; then
         sg_apt_update force
-        version=$(sg__newest_source "$package" "$pattern")
+        versions=$(sg__source_versions "$package" "$pattern")
     fi
-    [ -n "$version" ] || {
+    [ -n "$versions" ] || {
         echo "The mirror has no source of $package with a version like $pattern in $SG_SUITE."
         return 1
     }
-    plain=${version#*:}
-    upstream=${plain%-*}
-    sg_apt apt-get source --download-only --only-source "$package=$version" ||
-        echo "(apt could not fetch every file; continuing if the tarball is there)"
+    for version in $versions; do
+        if sg__download_source "$package" "$version"; then
+            sg__unpack_source "$package" "$version"
+            return
+        fi
+        echo "The mirror does not have the source of $package $version, which its index names."
+    done
+    return 1
+}
+
+# sg__source_tarball PACKAGE VERSION: name of the upstream tarball, if it is in the current folder.
+sg__source_tarball() {
+    local plain=${2#*:}
     # shellcheck disable=SC2010  # archives' names have no newlines
-    tarball=$(ls "${package}_$upstream".orig.tar.* 2>/dev/null | grep -v '\.asc$' | head -n 1)
-    [ -n "$tarball" ] || {
-        echo "${package}_$upstream.orig.tar.* could not be downloaded."
-        return 1
-    }
-    sg__verify_source "$package" "$version"
+    ls "$1_${plain%-*}".orig.tar.* 2>/dev/null | grep -v '\.asc$' | head -n 1
+}
+
+sg__download_source() {
+    sg_apt apt-get source --download-only --only-source "$1=$2" ||
+        echo "(apt could not fetch every file; continuing if the tarball is there)"
+    [ -n "$(sg__source_tarball "$1" "$2")" ]
+}
+
+sg__unpack_source() {
+    sg__verify_source "$1" "$2" || return
     mkdir src
     # shellcheck disable=SC2086  # options, blanks between them
-    tar -xf "$tarball" -C src --strip-components=1 ${SG_TAR_OPTIONS:-}
-    sg__debian_patches "${package}_$plain.debian.tar.xz" src
-    echo "$version" > VERSION
+    tar -xf "$(sg__source_tarball "$1" "$2")" -C src --strip-components=1 ${SG_TAR_OPTIONS:-} ||
+        return
+    sg__debian_patches "$1_${2#*:}.debian.tar.xz" src
+    echo "$2" > VERSION
     rm -f ./*.dsc ./*.orig.tar.* ./*.debian.tar.*
 }
 
-# Newest version that the lists offer and that matches the pattern.
-sg__newest_source() {
-    local version best=
-    for version in $(sg_apt apt-cache showsrc --only-source "$1" 2>/dev/null |
-        sed -n 's/^Version: //p'); do
+# The versions that the lists offer and that match the pattern, newest first.
+sg__source_versions() {
+    local version
+    sg_apt apt-cache showsrc --only-source "$1" 2>/dev/null | sed -n 's/^Version: //p' |
+        sort -ruV | while read -r version; do
         # shellcheck disable=SC2254  # a pattern
         case $version in
-        $2) [ -n "$best" ] && dpkg --compare-versions "$version" lt "$best" || best=$version ;;
+        $2) echo "$version" ;;
         esac
     done
-    echo "$best"
 }
 
 # The signed index has the hash of every file, so the .dsc is not needed.
@@ -99,8 +113,8 @@ sg__verify_source() {
             /^Version: / { version = $2 }
             /^[^ ]/ { sums = ($1 == "Checksums-Sha256:") }
             /^ / && sums && version == want { print $1 "  " $3 }' > SHA256
-    grep -q . SHA256
-    sha256sum --check --ignore-missing SHA256
+    grep -q . SHA256 || return
+    sha256sum --check --ignore-missing SHA256 || return
     rm SHA256
 }
 

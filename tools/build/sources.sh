@@ -39,9 +39,21 @@ sg_source_fio() {
         @3.33-* -- sg__fetch fio '3.33-*'
 }
 
-# Parts of Debian's kernel source: siw for the tests, and the script that checks kernel patches.
+# sg__fetch_kernel TAR-OPTIONS: the guest's kernel source, Debian's patches applied, in ./src.  It
+# comes from the binary package, because a mirror that has the kernel has that package of the same
+# version, too.  The source package may come later.
+sg__fetch_kernel() {
+    cd "$SG_OUT" || return
+    sg_apt_extract "$SG_OUT/deb" linux-source-6.12 || return
+    mkdir src
+    # shellcheck disable=SC2086  # options, blanks between them
+    tar -xf deb/usr/src/linux-source-6.12.tar.xz -C src --strip-components=1 $1 || return
+    rm -rf deb
+}
+
+# Parts of it: siw for the tests, and the script that checks kernel patches.
 sg__fetch_siw() {
-    sg__fetch linux '6.12.*' \
+    sg__fetch_kernel \
         "--wildcards */drivers/infiniband/sw/siw/* */include/uapi/rdma/siw-abi.h
             */scripts/checkpatch.pl */scripts/spelling.txt */scripts/const_structs.checkpatch"
     [ -r src/drivers/infiniband/sw/siw/siw_main.c ] && [ -r src/include/uapi/rdma/siw-abi.h ] &&
@@ -50,19 +62,19 @@ sg__fetch_siw() {
 
 sg_source_siw() {
     sg_step src-siw "fetching siw from Debian's source of Linux 6.12" "${sg__fetch_keys[@]}" \
-        @6.12.* @siw-2 -- sg__fetch_siw
+        @6.12.* @siw-3 -- sg__fetch_siw
 }
 
 # Likewise the SMB client and server: Debian's kernel has them without RDMA.
 sg__fetch_smb() {
-    sg__fetch linux '6.12.*' \
+    sg__fetch_kernel \
         "--wildcards */fs/smb/* */fs/nls/nls_ucs2* */scripts/asn1_compiler.c"
     [ -r src/fs/smb/client/smbdirect.c ] && [ -r src/fs/smb/server/transport_rdma.c ]
 }
 
 sg_source_smb() {
     sg_step src-smb "fetching SMB from Debian's source of Linux 6.12" "${sg__fetch_keys[@]}" \
-        @6.12.* @smb -- sg__fetch_smb
+        @6.12.* @smb-3 -- sg__fetch_smb
 }
 
 # The guest's kernel source, for a build of our own.  Drivers and architectures that no VM needs are
@@ -74,13 +86,13 @@ sg__fetch_linux() {
     no="$no --exclude=*/drivers/staging/*.[ch] --exclude=*/drivers/infiniband/hw/*.[ch]"
     no="$no --exclude=*/arch/[!x]*/*.[chS] --exclude=*.dts --exclude=*.dtsi"
     no="$no --exclude=*/Documentation/*/* --exclude=*/tools/testing/*"
-    sg__fetch linux '6.12.*' "$no"
+    sg__fetch_kernel "$no"
     [ -r src/drivers/infiniband/core/cma.c ] && [ -r src/arch/x86/Makefile ]
 }
 
 sg_source_linux() {
     sg_step src-linux "fetching Debian's source of Linux 6.12" "${sg__fetch_keys[@]}" \
-        @6.12.* @linux-1 -- sg__fetch_linux
+        @6.12.* @linux-2 -- sg__fetch_linux
 }
 
 # Meson 1.7 in a virtual environment: Debian 12 has 1.0, QEMU wants 1.5.  Run
