@@ -195,6 +195,14 @@ def local__stamped(folder):
     assert (folder / "ran").read_text() == "ran\n" * 3
 
 
+@case
+def steps__user_without_sbin(folder):
+    """a step finds the tools of /usr/sbin, which Debian's users do not have in their PATH"""
+    text = "go() { command -v mke2fs; }\nsg_local thing title @1 -- go"
+    output, status = finished(steps(folder, text, PATH="/usr/bin:/bin"))
+    assert status == 0, output
+
+
 def mirror(folder, *args):
     """Output and status of apt-mirror with `folder` as /etc/apt."""
     run = subprocess.run(

@@ -62,6 +62,11 @@ fi
 : "${SG_QEMU_SRC:=}"
 export SG_TOP SG_BUILD SG_CACHE SG_JOBS SG_KVM SG_SANITIZERS SG_QEMU_SRC
 export LC_ALL=C.UTF-8
+# mke2fs and depmod are there, and Debian's users do not have it in their PATH.
+case :$PATH: in
+*:/usr/sbin:*) ;;
+*) export PATH=$PATH:/usr/sbin:/sbin ;;
+esac
 SG_LOGS=$SG_BUILD/logs
 
 # The child that runs now (a process group of its own), and the half-made
