@@ -97,7 +97,7 @@ make_siw() {
     build_module siw
 }
 
-# Without this patch the server uses files after it has freed them.
+# Without this patch the server uses files after it has freed them.  Newer kernels have it.
 ksmbd_patch=$SG_TOP/docs/upstream/linux-0005-ksmbd-closed-file-in-list.patch
 
 # The kernel's header packages lack the ASN.1 compiler; without it Kbuild uses the output files that
@@ -107,7 +107,8 @@ make_smb() {
     enter_tree
     kernel=/usr/lib/modules/$(cat "$(sg_product guest-tree)/KERNEL")/build
     cp -r "$(sg_product src-smb)/src" "$in_tree_work/src"
-    patch -s -p1 -d "$in_tree_work/src" < "$ksmbd_patch"
+    patch -s -R -f --dry-run -p1 -d "$in_tree_work/src" < "$ksmbd_patch" > /dev/null ||
+        patch -s -p1 -d "$in_tree_work/src" < "$ksmbd_patch"
     mkdir -p "$in_tree_work/include/linux"
     cp "$tree"/usr/src/linux-headers-*-common/include/linux/asn1*.h "$in_tree_work/include/linux/"
     in_tree gcc -O1 -w -idirafter include -o asn1_compiler src/scripts/asn1_compiler.c
