@@ -15,40 +15,51 @@
 #include "tap.h"
 #include "staghorn/regs.h"
 
+#define PM_BASE 0x100000000ull /* the NVDIMM, with less than 4 GiB of memory */
+
 enum { PATIENCE = 12000 }; /* times 5 ms */
 
 static char *path; /* of the state */
 
-static void wait_completed(struct machine *m)
+/* Waits for the end of the migration; false: it failed. */
+static bool migrated(struct machine *m)
 {
-    unsigned i;
-
-    for (i = 0; i < PATIENCE; i++) {
+    for (unsigned i = 0; i < PATIENCE; i++) {
         g_autofree char *answer = qtest_qmp(m->q, "{\"execute\": \"query-migrate\"}");
 
         if (strstr(answer, "\"status\": \"completed\"")) {
-            return;
+            return true;
         }
         if (strstr(answer, "\"status\": \"failed\"")) {
-            T_FAIL("%s", answer);
+            return false;
         }
         g_usleep(5000);
     }
     T_FAIL("the migration does not end");
+    return false;
+}
+
+static void wait_completed(struct machine *m)
+{
+    T_TRUE(migrated(m));
+}
+
+static void start_saving(struct machine *m)
+{
+    path = g_strdup_printf("/tmp/sg-state-%d", getpid());
+    qtest_qmp_ok(m->q, "{\"execute\": \"migrate\", \"arguments\": {\"uri\": \"file:%s\"}}", path);
 }
 
 static void save(struct machine *m)
 {
-    path = g_strdup_printf("/tmp/sg-state-%d", getpid());
-    qtest_qmp_ok(m->q, "{\"execute\": \"migrate\", \"arguments\": {\"uri\": \"file:%s\"}}", path);
+    start_saving(m);
     wait_completed(m);
     machine_stop(m);
 }
 
-static struct machine *load_with(unsigned functions, const char *extra)
+/* The machine was started to wait for the state. */
+static void load_into(struct machine *m)
 {
-    struct machine *m = machine_start(functions, extra, "-incoming defer ");
-
     qtest_qmp_ok(m->q,
                  "{\"execute\": \"migrate-incoming\", \"arguments\": "
                  "{\"uri\": \"file:%s\"}}",
@@ -56,6 +67,13 @@ static struct machine *load_with(unsigned functions, const char *extra)
     wait_completed(m);
     unlink(path);
     g_free(path);
+}
+
+static struct machine *load_with(unsigned functions, const char *extra)
+{
+    struct machine *m = machine_start(functions, extra, "-incoming defer ");
+
+    load_into(m);
     return m;
 }
 
@@ -261,25 +279,63 @@ static void live_connected(void)
     machine_stop(peers);
 }
 
-static void not_with_a_domain(void)
+/* Arguments of a machine whose NVDIMM has this media file. */
+static char *domain_arguments(const char *media, const char *domain, const char *more)
 {
-    struct machine *m;
-    char media[] = "/tmp/sg-media-XXXXXX";
+    return g_strdup_printf(
+        "-machine nvdimm=on -m slots=4,maxmem=8G -object staghorn-domain,id=dom0%s "
+        "-object memory-backend-file,id=mem1,size=32M,share=off,mem-path=%s "
+        "-device nvdimm,memdev=mem1 %s",
+        domain, media, more);
+}
+
+static void make_media(char *media)
+{
     int fd = g_mkstemp(media);
-    g_autofree char *args = NULL;
-    char *answer;
 
     T_TRUE(fd >= 0 && ftruncate(fd, 32 << 20) == 0);
     close(fd);
-    args = g_strdup_printf("-machine nvdimm=on -m slots=4,maxmem=8G -object staghorn-domain,id=d "
-                           "-object memory-backend-file,id=mem1,size=32M,share=off,mem-path=%s "
-                           "-device nvdimm,memdev=mem1 ",
-                           media);
+}
+
+/* What is visible reaches the media before the state ends; the destination reads it there. */
+static void with_a_domain(void)
+{
+    enum { OFFSET = 12345, LEN = 70000 };
+    char media[] = "/tmp/sg-media-XXXXXX";
+    g_autofree char *args = NULL, *incoming = NULL;
+    uint8_t octets[LEN];
+    struct machine *m;
+
+    make_media(media);
+    args = domain_arguments(media, "", "");
+    incoming = domain_arguments(media, "", "-incoming defer ");
     m = machine_start(1, "", args);
-    answer = qtest_qmp(m->q, "{\"execute\": \"migrate\", \"arguments\": "
-                             "{\"uri\": \"file:/dev/null\"}}");
-    T_TRUE(strstr(answer, "persistence domain"));
-    g_free(answer);
+    qtest_memset(m->q, PM_BASE + OFFSET, 0x5a, LEN);
+    save(m);
+    m = machine_start(1, "", incoming);
+    load_into(m);
+    qtest_memread(m->q, PM_BASE + OFFSET, octets, LEN);
+    for (size_t i = 0; i < LEN; i++) {
+        T_EQ_U64(octets[i], 0x5a);
+    }
+    machine_stop(m);
+    unlink(media);
+}
+
+static void not_if_the_media_refuse(void)
+{
+    char media[] = "/tmp/sg-media-XXXXXX";
+    g_autofree char *args = NULL;
+    struct machine *m;
+
+    make_media(media);
+    args = domain_arguments(media, ",read-only=on", "");
+    m = machine_start(1, "", args);
+    qtest_memset(m->q, PM_BASE, 0x5a, 64);
+    start_saving(m);
+    T_TRUE(!migrated(m));
+    unlink(path);
+    g_free(path);
     machine_stop(m);
     unlink(media);
 }
@@ -311,7 +367,8 @@ static void flash_image(void)
 static const struct t_case cases[] = {
     { "migration: the function is as it was", function_goes_along },
     { "migration: adapters start anew", adapters_start_anew },
-    { "migration: refused with a persistence domain", not_with_a_domain },
+    { "migration: with a persistence domain", with_a_domain },
+    { "migration: refused while media refuse what is visible", not_if_the_media_refuse },
     { "with a flash image", flash_image },
     { "live: two QEMUs at once", live },
     { "live: the peer of what was connected is told", live_connected },

@@ -26,7 +26,6 @@
 #include "qemu/nvdimm-utils.h"
 #include "hw/mem/nvdimm.h"
 #include "hw/qdev-core.h"
-#include "migration/blocker.h"
 #include "qom/object_interfaces.h"
 #include "system/reset.h"
 #include "system/runstate.h"
@@ -224,15 +223,6 @@ static bool add_dimms(StaghornDomain *d, Error **errp)
     return true;
 }
 
-/* A snapshot of visible memory does not contain the media. */
-static void block_migration(StaghornDomain *d)
-{
-    static Error *blocker;
-
-    error_setg(&blocker, "the machine has a persistence domain, whose stages cannot be saved");
-    migrate_add_blocker(&blocker, &error_abort);
-}
-
 static void machine_complete(Notifier *notifier, void *opaque)
 {
     StaghornDomain *d = container_of(notifier, StaghornDomain, machine_done);
@@ -252,7 +242,7 @@ static void machine_complete(Notifier *notifier, void *opaque)
     }
     staghorn_domain_watch_dma();
     qemu_register_resettable(OBJECT(d));
-    block_migration(d);
+    staghorn_domain_save_init(d);
 }
 
 /* The machine and the process end. */

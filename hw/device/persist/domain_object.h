@@ -70,7 +70,7 @@ struct StaghornDomain {
     StaghornDomainLock lock;  /* of the model */
     struct sg_persist *model; /* NULL until the machine is complete */
     StaghornDimm dimm[SG_PERSIST_EXTENTS];
-    unsigned dimms;
+    uint32_t dimms;
     /* For a flush: comparisons go up to this offset in the extent, over late changes only. */
     uint64_t sweep_end;
     bool sweep_all;
@@ -111,6 +111,9 @@ void staghorn_domain_sync(StaghornDomain *d);
 void staghorn_domain_watch_dma(void);
 /* Everything visible reaches the media. */
 void staghorn_domain_orderly(StaghornDomain *d);
+
+/* The machine can be saved; after all NVDIMMs were added (domain_save.c). */
+void staghorn_domain_save_init(StaghornDomain *d);
 
 /* domain_object.c; NULL: the domain has no NVDIMM of that name. */
 StaghornDimm *staghorn_domain_dimm(StaghornDomain *d, const char *name);
