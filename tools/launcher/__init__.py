@@ -24,6 +24,7 @@ Operations on running VMs:
 qmp.py         QEMU's monitor
 keeper.py      a separate process that bounds a VM's logs
 agent.py       sessions with the guest's agent (protocol: tools/guest/agent/agent.h)
+snapshot.py    VMs that resume behind their boot
 lab.py         up, down, cut, on, link, impair, save, load, status
 plug.py        unplug and plug of the adapter, saved machines
 ports.py       frames that the adapters' ports have dropped

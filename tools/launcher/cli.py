@@ -355,6 +355,12 @@ def _add_up(verbs):
         help="auto: KVM if a guest boots with it [%(default)s]",
     )
     parser.add_argument(
+        "--boot-snapshot",
+        action="store_true",
+        help="resume VMs behind the boot of their kernel, from a snapshot that the first such up "
+        "makes; not with KVM, --netboot, --uefi, --gdb, --qemu-arg and --pmem ...,domain=off",
+    )
+    parser.add_argument(
         "--capture", metavar="FILE.pcap", help="write every frame of the segment to this file"
     )
     parser.add_argument(

@@ -13,7 +13,7 @@ import signal
 import time
 
 from . import agent, debugging, domain, firmware, impair, netboot, options, paths, plug, pmem, ports
-from . import proc, qemu, segment, uefi
+from . import proc, qemu, segment, snapshot, uefi
 from .errors import TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
@@ -90,6 +90,7 @@ def make_plan(name, args):
         "timeout": args.timeout or options.READY_LIMIT * options.patience({"kernel": kernel}),
         "segment": segment.plan(vms, args.capture),
         "impair": impair.parse(args.impair, vms),
+        "boot_snapshot": snapshot.wanted(args),
         "vms": vms,
     }
 
@@ -118,9 +119,9 @@ def _qemu_words(folder, name):
     return " / ".join(lines[-3:]) or "it said nothing"
 
 
-def power_on(folder, name, incoming=False):
+def power_on(folder, name, incoming=False, pause=False):
     """Starts the VM's QEMU, or one that waits for a saved machine; returns the time of the
-    start."""
+    start.  pause: as in qemu.command()."""
     place = folder.path / name
     place.mkdir(exist_ok=True)
     for stale in place.iterdir():
@@ -132,7 +133,7 @@ def power_on(folder, name, incoming=False):
     uefi.prepare(folder, name, vm)
     moment = time.monotonic()
     vm["process"], child = debugging.spawn(
-        folder, name, lambda log: qemu.command(folder.data, name, log, incoming)
+        folder, name, lambda log: qemu.command(folder.data, name, log, incoming, pause)
     )
     vm["starts"] += 1
     vm["ready_s"] = vm["rdma"] = None
@@ -283,7 +284,10 @@ def _start(folder, say):
             lab["mtu"],
         )
     )
-    since = {vm: power_on(folder, vm) for vm in names}
+    saved = snapshot.prepare(folder, power_on, lab["timeout"], say) if lab["boot_snapshot"] else {}
+    since = {vm: power_on(folder, vm, incoming=vm in saved) for vm in names}
+    for vm in snapshot.resume(folder, saved, lab["timeout"], say):
+        since[vm] = power_on(folder, vm)
     _wait_all(folder, since, lab["timeout"], say)
     folder.save()
 

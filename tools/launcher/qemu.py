@@ -9,6 +9,10 @@ KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=4 rdinit=/init panic=-1 mitigations=off no_timer_check "
     "random.trust_cpu=on nowatchdog"
 )
+# The guest's init stops before it configures the network (snapshot.py).
+PAUSE_ARGUMENT = "sg.pause"
+# Linux renews its random numbers when a machine resumes with another generation id.
+GENERATION_ID = ("-device", "vmgenid,guid=auto")
 # Some reports have only the level of a warning.  By default KASAN prints only its first report, and
 # the DMA checker gives up when it has no entry left for a mapping.
 DEBUG_ARGUMENTS = "loglevel=5 printk.time=1 kasan_multi_shot dma_debug_entries=262144"
@@ -107,13 +111,14 @@ def _channels(name, console_log):
         )
 
 
-def _boot(lab, name):
+def _boot(lab, name, pause):
     """Kernel and disk."""
     image = str(paths.image(lab["image"]).resolve()).replace(",", ",,")
     kernel = lab["kernel"]
     yield from ("-kernel", paths.guest("vmlinuz", kernel))
     yield from ("-initrd", paths.guest("initrd", kernel))
-    yield from ("-append", guest_arguments(lab, name))
+    more = " " + PAUSE_ARGUMENT if pause else ""
+    yield from ("-append", guest_arguments(lab, name) + more)
     yield from (
         "-blockdev",
         "driver=raw,node-name=root,read-only=on,file.driver=file,file.locking=off,"
@@ -123,10 +128,11 @@ def _boot(lab, name):
     )
 
 
-def command(lab, name, console_log, incoming=False):
+def command(lab, name, console_log, incoming=False, pause=False):
     """The argument vector that switches the VM on, or makes it wait for a saved machine.
 
-    console_log: the path to which QEMU also writes the console's output."""
+    console_log: the path to which QEMU also writes the console's output.  pause: the guest's init
+    stops early."""
     accel = "tcg,thread=multi" if lab["accel"] == "tcg" else "kvm"
     machine, memory = pmem.machine(lab["vms"][name], lab["mem"])
     return [
@@ -149,7 +155,8 @@ def command(lab, name, console_log, incoming=False):
         "-nographic",
         "-no-reboot",
         *uefi.arguments(name, lab["vms"][name]),
-        *([] if lab["vms"][name]["netboot"] else _boot(lab, name)),
+        *([] if lab["vms"][name]["netboot"] else _boot(lab, name, pause)),
+        *(GENERATION_ID if lab["boot_snapshot"] else ()),
         "-device",
         "virtio-rng-pci",
         *pmem.arguments(name, lab["vms"][name]),

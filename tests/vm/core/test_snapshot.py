@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boot snapshots: VMs that resume behind the boot of their kernel.
+# timeout: 600
+"""
+import os
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import labtest
+import programs
+
+MADE = "once for a snapshot"
+UUID = "cat /proc/sys/kernel/random/uuid"
+CLOCK_S = 10  # by how much a guest's clock may be wrong; TCG on a busy machine
+
+
+class Snapshot(labtest.Claims, unittest.TestCase):
+    def setUp(self):
+        labtest.state_folder()
+        self.place = tempfile.TemporaryDirectory(dir=os.environ["STAGHORN_STATE"])
+        os.environ["STAGHORN_SNAPSHOTS"] = self.place.name
+        self.lab = labtest.Lab("snapshot")
+        self.addCleanup(os.environ.pop, "STAGHORN_SNAPSHOTS")
+        self.addCleanup(self.place.cleanup)
+        self.addCleanup(self.lab.down)
+
+    def up(self, *more):
+        """What `up --boot-snapshot` says."""
+        return self.lab.up("--boot-snapshot", *more).err
+
+    def files(self):
+        return sorted(Path(self.place.name).iterdir())
+
+    def rping(self):
+        server = self.lab.start("beta", "rping", "-s", "-C", "3", "-v")
+        programs.wait_listening(self.lab, "beta", server)
+        self.lab.sh("alpha", "rping -c -a 10.77.0.2 -C 3 -v")
+        self.assertEqual(server.wait(), 0, server.output)
+
+    def test_resume(self):
+        """The second up resumes; clock, random numbers, RDMA and a later boot are right"""
+        said = self.up()
+        self.assertIn(MADE, said)
+        self.assertEqual(len(self.files()), 2)
+        seen = {self.lab.sh(vm, UUID) for vm in ("alpha", "beta")}
+        self.rping()
+        self.lab.down()
+        said = self.up()
+        self.assertNotIn(MADE, said)
+        self.assertNotIn("Linux version", self.lab.run("log", "alpha").out)
+        clock = float(self.lab.sh("alpha", "date +%s.%N"))
+        self.assertLess(abs(time.time() - clock), CLOCK_S)
+        seen |= {self.lab.sh(vm, UUID) for vm in ("alpha", "beta")}
+        self.assertEqual(len(seen), 4)
+        self.rping()
+        self.assertIn("sg.pause", self.lab.sh("alpha", "cat /proc/cmdline"))
+        self.lab.run("cut", "alpha")
+        self.lab.run("on", "alpha")
+        self.assertNotIn("sg.pause", self.lab.sh("alpha", "cat /proc/cmdline"))
+        self.rping()
+
+    def test_other_hardware(self):
+        """Other hardware is another snapshot"""
+        self.up("--vms", "alpha", "--driver", "none")
+        self.assertEqual(len(self.files()), 1)
+        self.lab.down()
+        self.assertIn(MADE, self.up("--vms", "alpha", "--driver", "none", "--cpus", "1"))
+        self.assertEqual(len(self.files()), 2)
+
+    def test_persistent_memory(self):
+        """A VM with a persistence domain resumes, and restarts after a cut"""
+        pmem = ("--vms", "alpha", "--driver", "none", "--pmem", "64M,domain=adr")
+        self.up(*pmem)
+        self.assertIn("dax0.0", self.lab.sh("alpha", "ls /dev"))
+        self.lab.down()
+        self.assertNotIn(MADE, self.up(*pmem))
+        self.assertIn("dax0.0", self.lab.sh("alpha", "ls /dev"))
+        self.lab.run("cut", "alpha")
+        self.assertIn("dax0.0", self.lab.sh("alpha", "ls /dev"))
+
+    def test_damaged(self):
+        """A VM whose snapshot is damaged boots"""
+        self.up("--vms", "alpha", "--driver", "none")
+        self.lab.down()
+        os.truncate(self.files()[0], 1 << 20)
+        said = self.up("--vms", "alpha", "--driver", "none")
+        self.assertIn("its snapshot cannot be used", said)
+        self.assertEqual(self.files(), [])
+
+    def test_no_folder(self):
+        """A VM boots if its snapshot cannot be written"""
+        os.environ["STAGHORN_SNAPSHOTS"] = "/proc/no-such-folder"
+        said = self.up("--vms", "alpha", "--driver", "none")
+        self.assertIn("no boot snapshot of alpha", said)
+
+    def test_obstacle(self):
+        """A VM that cannot be saved boots, and up says why"""
+        said = self.up("--vms", "alpha", "--driver", "none", "--pmem", "64M,domain=off")
+        self.assertIn("alpha boots: its NVDIMM has no domain", said)
+        self.assertEqual(self.files(), [])
+
+
+if __name__ == "__main__":
+    labtest.main()

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boot snapshots: VMs that resume behind the boot of their kernel.
+
+With `up --boot-snapshot` a VM whose like has not been seen boots once with sg.pause on its kernel's
+command line.  The guest's init stops before it configures network and RDMA, and says so on the
+console.  Then the state of this machine is written to a file, and its QEMU ends.  The VM itself,
+and each later one with the same hardware and arguments, is a QEMU that loads this state.  The
+launcher tells init the time, and init goes on.  The adapter and the NVDIMMs have no driver before
+that, so the adapter's state is that of a reset adapter, and nobody knows the NVDIMMs' content.
+
+A snapshot's name is a hash of all that the guest could have seen: QEMU's words, and the identity of
+QEMU, kernel, initramfs and image.  `on` always boots.
+
+STAGHORN_SNAPSHOTS      a folder for them other than $XDG_CACHE_HOME/staghorn/boot-snapshots
+STAGHORN_BOOT_SNAPSHOT  1: as if each `up` had --boot-snapshot
+"""
+import concurrent.futures
+import contextlib
+import functools
+import hashlib
+import os
+import time
+from pathlib import Path
+
+from . import debugging, paths, plug, proc, qemu
+from .errors import TIMEOUT, LabError
+from .qmp import Monitor
+from .state import connect
+
+PAUSED = b"staghorn: waits to go on"
+KEPT = 24  # files; each has 150 to 400 MB
+# Options whose values only the host sees.
+HOST_ONLY = ("-name", "-netdev", "-chardev", "-mon", "-object", "-trace", "-d", "-D", "-L")
+
+
+def folder():
+    chosen = os.environ.get("STAGHORN_SNAPSHOTS")
+    if chosen:
+        return Path(chosen).absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base) / "staghorn" / "boot-snapshots"
+
+
+def wanted(args):
+    return bool(args.boot_snapshot or os.environ.get("STAGHORN_BOOT_SNAPSHOT") == "1")
+
+
+def obstacle(lab, name):
+    """Why a VM boots in any case, or ""."""
+    vm = lab["vms"][name]
+    for there, reason in (
+        (lab["accel"] != "tcg", "it runs with KVM"),
+        (vm["pmem"] and vm["pmem"]["domain"].get("domain") == "off", "its NVDIMM has no domain"),
+        (vm["netboot"], "it boots through the network"),
+        (vm["uefi"], "it boots with UEFI"),
+        (vm["gdb"] or vm["qemu_args"], "it has --gdb or --qemu-arg"),
+    ):
+        if there:
+            return reason
+    return ""
+
+
+def _identity(path):
+    """Changes with the file's content, if not on purpose."""
+    path = Path(path).resolve()
+    found = path.stat()
+    return "%s %d %d" % (path, found.st_size, found.st_mtime_ns)
+
+
+def _visible(words):
+    """QEMU's words without what only the host sees."""
+    rest = iter(words)
+    for word in rest:
+        if word in HOST_ONLY:
+            next(rest, None)
+        else:
+            yield word
+
+
+def file_of(lab, name):
+    """The path of the VM's snapshot, whether it exists or not."""
+    vm = lab["vms"][name]
+    text = [*_visible(map(str, qemu.command(lab, name, "", pause=True)[1:])), str(vm["profile"])]
+    text.append(str(vm["pmem"] and vm["pmem"]["sizes"]))
+    for path in (
+        paths.qemu(),
+        paths.guest("vmlinuz", lab["kernel"]),
+        paths.guest("initrd", lab["kernel"]),
+        paths.image(lab["image"]),
+        paths.firmware("bios-256k.bin"),
+    ):
+        text.append(_identity(path))
+    return folder() / (hashlib.sha256("\0".join(text).encode()).hexdigest()[:32] + ".state")
+
+
+def _console(lab_folder, name):
+    text = b""
+    for path in debugging.log_files(lab_folder, name, debugging.CONSOLE):
+        with contextlib.suppress(OSError):
+            text += path.read_bytes()
+    return text
+
+
+def wait_paused(lab_folder, name, limit):
+    """Waits until the guest's init stops."""
+    vm = lab_folder.data["vms"][name]
+    deadline = time.monotonic() + limit
+    while PAUSED not in _console(lab_folder, name):
+        if not proc.alive(vm["process"]):
+            raise LabError("VM %s went off while it booted" % name)
+        if time.monotonic() > deadline:
+            raise LabError("VM %s did not boot within %d s" % (name, limit), None, TIMEOUT)
+        time.sleep(0.02)
+
+
+def take(lab_folder, name, path, limit):
+    """Writes the state of the paused VM to the file; its QEMU ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_room(path.parent)
+    new = path.with_name("%s.%d.new" % (path.name, os.getpid()))
+    try:
+        plug.save(lab_folder, name, new, limit)
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _make_room(place):
+    """Removes the snapshots that were not used for the longest time."""
+    found = sorted(place.glob("*.state"), key=lambda each: each.stat().st_mtime)
+    for old in found[: max(0, len(found) - KEPT + 1)]:
+        old.unlink(missing_ok=True)
+
+
+def _make_one(lab_folder, name, path, limit):
+    """Boots the VM until it pauses, and saves its state."""
+    try:
+        wait_paused(lab_folder, name, limit)
+        take(lab_folder, name, path, limit)
+    finally:
+        vm = lab_folder.data["vms"][name]
+        if vm["process"]:
+            proc.kill(vm["process"])
+        vm.update(process=None, starts=0)
+
+
+def _each(calls, complain):
+    """Runs the calls {NAME: function} at once; complain(NAME, error) for those that fail.  Returns
+    the names of the others."""
+    good = []
+    with concurrent.futures.ThreadPoolExecutor(max(1, len(calls))) as pool:
+        running = {pool.submit(call): name for name, call in calls.items()}
+        for done in concurrent.futures.as_completed(running):
+            try:
+                done.result()
+                good.append(running[done])
+            except (LabError, OSError) as error:
+                complain(running[done], error)
+    return good
+
+
+def prepare(lab_folder, power_on, limit, say):
+    """Makes the snapshots that are missing; returns {NAME: path} of the VMs that have one.
+
+    power_on(folder, NAME, pause=True) starts a VM."""
+    lab, found, missing = lab_folder.data, {}, {}
+    for name in lab["vms"]:
+        reason = obstacle(lab, name)
+        if reason:
+            say("%s boots: %s" % (name, reason))
+            continue
+        found[name] = file_of(lab, name)
+        if not found[name].exists():
+            missing[name] = found[name]
+    if missing:
+        say("booting %s once for a snapshot in %s" % (", ".join(missing), folder()))
+
+    def complain(name, error):
+        say("no boot snapshot of %s: %s" % (name, error))
+        del found[name]
+
+    for name in missing:
+        power_on(lab_folder, name, pause=True)
+    _each(
+        {
+            name: functools.partial(_make_one, lab_folder, name, path, limit)
+            for name, path in missing.items()
+        },
+        complain,
+    )
+    return found
+
+
+def _resume(lab_folder, name, path, limit):
+    """Loads the file into the VM's QEMU, which waits for it, and lets the guest's init go on."""
+    os.utime(path)
+    with Monitor(lab_folder, name) as monitor:
+        # Nobody has seen this VM before, so nobody has to learn where it is now.  Not 0: QEMU 10.0
+        # would die at the next reset of a virtio NIC.
+        monitor.run("migrate-set-parameters", **{"announce-rounds": 1})
+    plug.load(lab_folder, name, path, limit)
+    _tell(lab_folder, name, b"go %d" % time.time())
+
+
+def _tell(lab_folder, name, line):
+    """Types a line on the VM's console, and waits until the guest has repeated it."""
+    sock = connect(lab_folder.path / name / "console", timeout=20)
+    said = b""
+    try:
+        sock.sendall(line + b"\n")
+        while line + b"\r\n" not in said:
+            part = sock.recv(4096)
+            if not part:
+                raise LabError("VM %s went off" % name)
+            said += part
+    except TimeoutError:
+        raise LabError("VM %s does not answer on its console" % name, None, TIMEOUT)
+    finally:
+        sock.close()
+
+
+def resume(lab_folder, files, limit, say):
+    """Resumes the VMs, {NAME: path}.  Returns the names of those that failed: their QEMUs have
+    ended, and their snapshots are removed."""
+    failed = []
+
+    def complain(name, error):
+        say("%s boots: its snapshot cannot be used: %s" % (name, error))
+        files[name].unlink(missing_ok=True)
+        proc.kill(lab_folder.data["vms"][name]["process"])
+        failed.append(name)
+
+    _each(
+        {
+            name: functools.partial(_resume, lab_folder, name, path, limit)
+            for name, path in files.items()
+        },
+        complain,
+    )
+    return failed
