@@ -41,6 +41,7 @@ def state_folder():
     if _state is None:
         _state = tempfile.mkdtemp(prefix="sg-vm-")
         os.environ["STAGHORN_STATE"] = _state
+        os.environ.setdefault("STAGHORN_BOOT_SNAPSHOT", "1")
         os.environ.setdefault(
             "STAGHORN_KEEP_LOGS",
             os.path.join(
@@ -234,7 +235,8 @@ class LabCase(Claims, unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.lab = Lab(re.sub(r"[^a-z0-9]+", "-", cls.__name__.lower())[:31])
+        # One name for all: MAC addresses derive from it, and boot snapshots contain them.
+        cls.lab = Lab("lab")
         cls.lab.up(*cls.up_arguments)
 
     @classmethod
