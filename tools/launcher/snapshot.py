@@ -28,7 +28,7 @@ from .qmp import Monitor
 from .state import connect
 
 PAUSED = b"staghorn: waits to go on"
-KEPT = 24  # files; each has 150 to 400 MB
+KEPT = 48  # files; each has 100 to 150 MB for a VM with 1 GiB
 # Options whose values only the host sees.
 HOST_ONLY = ("-name", "-netdev", "-chardev", "-mon", "-object", "-trace", "-d", "-D", "-L")
 
