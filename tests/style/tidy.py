@@ -25,6 +25,7 @@ LAYERS = {
     "hw/core/proto": {"base", "wire", "proto"},
     "hw/core/flash": {"base", "flash"},
     "hw/core/persist": {"base", "persist"},
+    "hw/core/trace": {"base", "trace"},
 }
 # Subfolders of hw/core/verbs from the bottom up; the folder's own files are on top.
 ROOMS = ("state", "memory", "events", "queues", "connections", "commands")
@@ -37,7 +38,7 @@ for _number, _room in enumerate((*ROOMS, "")):
         f"verbs/{_room}".rstrip("/"),
         *(f"verbs/{below}" for below in ROOMS[:_number]),
     }
-LAYER_NAMES = {"base", "wire", "proto", "flash", "persist", "verbs", "net", "device"}
+LAYER_NAMES = {"base", "wire", "proto", "flash", "persist", "trace", "verbs", "net", "device"}
 QEMU_FOLDERS = {
     "qemu",
     "qapi",
@@ -254,7 +255,9 @@ def layers(files):
                 yield where
             if folder.startswith("hw/core") and first == ".." or ".." in path.split("/"):
                 yield where
-            if name.startswith(("hw/core/", "hw/net/")) and first in QEMU_FOLDERS:
+            if name.startswith(("hw/core/", "hw/net/")) and first in QEMU_FOLDERS - LAYERS.get(
+                folder, set()
+            ):
                 yield where
             if name.startswith("include/") and first not in ("", "asm", "linux", "staghorn"):
                 yield where
