@@ -80,6 +80,7 @@ static const struct sg_trace_row rows[SG_TRACE_KINDS] = {
     [SG_TRACE_CLEAR_BAD] = { "clear-bad", { ADDR, LEN } },
     [SG_TRACE_FAULTS] = { "faults", { UNIT, ARG, VALUE, SWAP } },
     [SG_TRACE_CONFIGURE] = { "configure", { NAME } },
+    [SG_TRACE_FREEZE] = { "freeze", { SG_TRACE_NO_FIELD } },
     [SG_TRACE_CUT] = { "cut", { ARG, VALUE, ADDR, LEN }, .arg_limit = OUTCOMES },
     [SG_TRACE_RESTART] = { "restart", { SG_TRACE_NO_FIELD } },
     [SG_TRACE_RESET] = { "reset", { SG_TRACE_NO_FIELD } },

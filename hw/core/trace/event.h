@@ -48,6 +48,7 @@ enum sg_trace_kind {
     SG_TRACE_CLEAR_BAD,
     SG_TRACE_FAULTS,    /* of an extent */
     SG_TRACE_CONFIGURE, /* name: the new configuration as text */
+    SG_TRACE_FREEZE,    /* an armed cut is due: inputs count again after the restart */
     SG_TRACE_CUT,
     SG_TRACE_RESTART, /* after a cut */
     SG_TRACE_RESET,   /* of the machine, without a cut */

@@ -105,17 +105,19 @@ static bool invalid(struct sg_trace_reader *r, const char *what)
 
 static bool take_extent(struct sg_trace_extent *x, struct cursor *c)
 {
+    uint64_t flags;
     char *name;
 
     x->base = take_number(c, 8);
     x->size = take_number(c, 8);
-    x->has_content = take_number(c, 2) == 1;
+    flags = take_number(c, 2);
+    x->has_content = flags == 1;
     name = take_text(c, SG_TRACE_EXTENT_NAME_MAX);
     if (name) {
         g_strlcpy(x->name, name, sizeof(x->name));
     }
     g_free(name);
-    return name != NULL;
+    return name && flags <= 1;
 }
 
 static bool take_header(struct sg_trace_reader *r, const uint8_t *octets, size_t len)
@@ -127,12 +129,12 @@ static bool take_header(struct sg_trace_reader *r, const uint8_t *octets, size_t
     memcpy(h->run, take(&c, SG_TRACE_ID), SG_TRACE_ID);
     memcpy(h->machine, take(&c, SG_TRACE_ID), SG_TRACE_ID);
     h->extent_count = (unsigned)take_number(&c, 4);
-    if (take_number(&c, 4) != 0) {
-        return invalid(r, "a field of the header that is reserved");
-    }
     if (h->extent_count > SG_TRACE_EXTENTS) {
         h->extent_count = 0;
         return invalid(r, "too many extents");
+    }
+    if (take_number(&c, 4) != 0) {
+        return invalid(r, "a reserved field of the header that is not 0");
     }
     for (unsigned i = 0; i < h->extent_count; i++) {
         if (!take_extent(&h->extent[i], &c)) {
@@ -283,13 +285,13 @@ static bool fetch(struct sg_trace_reader *r, uint8_t *to, size_t len)
 
 static bool next_block(struct sg_trace_reader *r)
 {
-    uint8_t *head = r->block, *octets = r->block + SG_TRACE_BLOCK_HEAD;
+    uint8_t head[SG_TRACE_BLOCK_HEAD];
     unsigned kind;
     uint32_t crc;
     size_t len;
 
     r->block_offset = r->offset;
-    if (!fetch(r, head, SG_TRACE_BLOCK_HEAD)) {
+    if (!fetch(r, head, sizeof(head))) {
         return false;
     }
     kind = sg_get_le16(head + 4);
@@ -298,11 +300,13 @@ static bool next_block(struct sg_trace_reader *r)
         kind >= SG_TRACE_BLOCKS || sg_get_le16(head + 6) != 0) {
         return sg_trace_fail(r, SG_TRACE_WRONG_BLOCK, "its head is damaged");
     }
-    if (!fetch(r, octets, len)) {
+    g_free(r->block);
+    r->block = g_malloc(len);
+    if (len && !fetch(r, r->block, len)) {
         return false;
     }
     crc = sg_crc32c(r->crc, head, SG_TRACE_BLOCK_CRC);
-    r->crc = sg_crc32c(crc, octets, len);
+    r->crc = sg_crc32c(crc, r->block, len);
     if (r->crc != sg_get_le32(head + SG_TRACE_BLOCK_CRC)) {
         return sg_trace_fail(r, SG_TRACE_WRONG_BLOCK,
                              "its checksum is wrong, or it does not follow the block before it");
@@ -310,7 +314,7 @@ static bool next_block(struct sg_trace_reader *r)
     if (blocks[kind].place != r->place || len < blocks[kind].min) {
         return invalid(r, "a block of this kind and length cannot be here");
     }
-    return blocks[kind].take(r, octets, len);
+    return blocks[kind].take(r, r->block, len);
 }
 
 /* ---- Interface ---- */
@@ -332,6 +336,7 @@ void sg_trace_reader_free(struct sg_trace_reader *r)
             g_free(r->text[i]);
         }
         g_ptr_array_free(r->names, TRUE);
+        g_free(r->block);
         g_free(r);
     }
 }

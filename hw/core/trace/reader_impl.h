@@ -51,7 +51,8 @@ struct sg_trace_reader {
     struct sg_trace_event event; /* the last one; number 0: none yet */
     struct sg_trace_prediction expected;
 
-    uint8_t block[SG_TRACE_BLOCK_HEAD + SG_TRACE_BLOCK_MAX];
+    /* A block behind its head; just as long as it is, so that a sanitizer sees what is beyond. */
+    uint8_t *block;
 };
 
 /* Sets the status and the message, and returns false. */

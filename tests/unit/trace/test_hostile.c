@@ -99,6 +99,7 @@ static void headers(void)
         { "beyond the last address", 1, { { 0xffffffffffffffc0, 64, 0 } }, "cannot be" },
         { "base not of a line", 1, { { 8, 64, 0 } }, "cannot be" },
         { "size not of a line", 1, { { 0, 65, 0 } }, "cannot be" },
+        { "unknown flags", 1, { { 0, 64, 2 } }, "not whole" },
         { "overlap", 2, { { 0, 128, 0 }, { 64, 64, 0 } }, "overlap" },
         { "the same", 2, { { 64, 64, 0 }, { 64, 64, 0 } }, "overlap" },
         { "too many", 17, { { 0, 64, 0 } }, "too many extents" },
