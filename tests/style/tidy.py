@@ -26,6 +26,7 @@ LAYERS = {
     "hw/core/flash": {"base", "flash"},
     "hw/core/persist": {"base", "persist"},
     "hw/core/trace": {"base", "trace"},
+    "hw/core/crash": {"base", "persist", "trace", "crash"},
 }
 # Subfolders of hw/core/verbs from the bottom up; the folder's own files are on top.
 ROOMS = ("state", "memory", "events", "queues", "connections", "commands")
@@ -38,7 +39,18 @@ for _number, _room in enumerate((*ROOMS, "")):
         f"verbs/{_room}".rstrip("/"),
         *(f"verbs/{below}" for below in ROOMS[:_number]),
     }
-LAYER_NAMES = {"base", "wire", "proto", "flash", "persist", "trace", "verbs", "net", "device"}
+LAYER_NAMES = {
+    "base",
+    "wire",
+    "proto",
+    "flash",
+    "persist",
+    "trace",
+    "crash",
+    "verbs",
+    "net",
+    "device",
+}
 QEMU_FOLDERS = {
     "qemu",
     "qapi",

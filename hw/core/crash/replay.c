@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A kind of event that is an input has a function in a table; the others have none.
+ *
+ * What a machine cannot do is refused before the domain sees it: addresses outside of persistent
+ * memory, adapters and vCPUs that cannot be.  A recorder leaves out what concerns other memory.
+ */
+#include <glib.h>
+
+#include "crash/replay.h"
+#include "crash/setting_text.h"
+
+struct sg_crash_replay {
+    struct sg_persist *p;
+    struct sg_trace_header header; /* its texts are not used after creation */
+    unsigned extents;
+    struct sg_persist_extent extent[SG_PERSIST_EXTENTS];
+    GHashTable *flushes; /* (adapter, QP) to struct sg_pm_op */
+};
+
+static const char outside[] = "an event outside of persistent memory";
+static const char nobody[] = "an adapter or a vCPU that cannot be";
+
+static struct sg_persist_source source_of(const struct sg_trace_event *e, uint8_t agent)
+{
+    return (struct sg_persist_source){
+        .agent = agent,
+        .mode = agent == SG_PERSIST_ADAPTER ? (uint8_t)e->arg : 0,
+        .unit = (uint16_t)e->unit,
+        .qpn = (uint32_t)e->qpn,
+        .msn = (uint32_t)e->msn,
+        .at = e->at,
+    };
+}
+
+static bool is_persistent(const struct sg_crash_replay *x, uint64_t addr, uint64_t len)
+{
+    return sg_persist_query(x->p, addr, len) & SG_PM_PERSISTENT;
+}
+
+/* Copies to visible memory what something else than the domain wrote there; within one extent. */
+static bool write_visible(struct sg_crash_replay *x, const struct sg_trace_event *e)
+{
+    uint64_t offset;
+    int extent = sg_persist_find(x->p, e->addr, e->len, &offset);
+
+    if (extent == SG_PERSIST_NO_EXTENT) {
+        return false;
+    }
+    memcpy(x->extent[extent].visible + offset, e->data, e->len);
+    return true;
+}
+
+/* ---- CPUs ---- */
+
+static const char *tick(struct sg_crash_replay *x, const struct sg_trace_event *e, const char *name)
+{
+    sg_persist_tick(x->p, e->now_ns);
+    return NULL;
+}
+
+static const char *store(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                         const char *name)
+{
+    struct sg_persist_source who = source_of(e, SG_PERSIST_CPU);
+
+    if (e->unit >= SG_PERSIST_VCPUS) {
+        return nobody;
+    }
+    if (!(e->arg & SG_PERSIST_STORE_WRITE) && !write_visible(x, e)) {
+        return outside;
+    }
+    return sg_persist_cpu_store(x->p, &who, e->addr, e->data, e->len, (unsigned)e->arg) ? NULL
+                                                                                        : outside;
+}
+
+static const char *cpu_flush(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                             const char *name)
+{
+    struct sg_persist_source who = source_of(e, SG_PERSIST_CPU);
+
+    sg_persist_cpu_flush(x->p, &who, e->addr, (enum sg_persist_cpu_flush)e->arg);
+    return e->unit < SG_PERSIST_VCPUS ? NULL : nobody;
+}
+
+static const char *cpu_fence(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                             const char *name)
+{
+    struct sg_persist_source who = source_of(e, SG_PERSIST_CPU);
+
+    sg_persist_cpu_fence(x->p, &who, (enum sg_persist_cpu_fence)e->arg);
+    return e->unit < SG_PERSIST_VCPUS ? NULL : nobody;
+}
+
+static const char *cpu_sync(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                            const char *name)
+{
+    sg_persist_cpu_sync(x->p);
+    return NULL;
+}
+
+static const char *orderly(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                           const char *name)
+{
+    sg_persist_orderly(x->p);
+    return NULL;
+}
+
+static const char *write_back(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                              const char *name)
+{
+    uint64_t offset;
+
+    if (sg_persist_find(x->p, e->addr, e->len, &offset) == SG_PERSIST_NO_EXTENT) {
+        return outside;
+    }
+    sg_persist_write_back(x->p, e->addr, e->len);
+    return NULL;
+}
+
+static const char *deep_flush(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                              const char *name)
+{
+    sg_persist_deep_flush(x->p, e->addr, e->len);
+    return NULL;
+}
+
+/* ---- Adapters ---- */
+
+static const char *place(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                         const char *name)
+{
+    struct sg_persist_source who = source_of(e, SG_PERSIST_ADAPTER);
+
+    return !e->len || sg_persist_dma_write(x->p, &who, e->addr, e->data, e->len) ? NULL : outside;
+}
+
+static const char *atomic_write(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                                const char *name)
+{
+    struct sg_persist_source who = source_of(e, SG_PERSIST_ADAPTER);
+
+    return sg_persist_atom_store(x->p, &who, e->addr, e->data) ? NULL : outside;
+}
+
+static const char *atomic(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                          const char *name)
+{
+    struct sg_persist_source who = source_of(e, SG_PERSIST_ADAPTER);
+    uint64_t value = e->value;
+
+    return sg_persist_atomic(x->p, &who, e->addr, &value, e->swap) ? NULL : outside;
+}
+
+static const char *settle(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                          const char *name)
+{
+    sg_persist_settle(x->p, (unsigned)e->unit, (uint32_t)e->qpn);
+    return NULL;
+}
+
+static const char *forget(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                          const char *name)
+{
+    sg_persist_forget(x->p, (unsigned)e->unit, (uint32_t)e->qpn);
+    return NULL;
+}
+
+static const char *device_fence(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                                const char *name)
+{
+    sg_persist_device_fence(x->p, (unsigned)e->unit);
+    return NULL;
+}
+
+static const char *dma_read(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                            const char *name)
+{
+    sg_persist_dma_read(x->p, (unsigned)e->unit, e->addr, e->len);
+    return NULL;
+}
+
+/* A Flush that waits is called again when the recorded one ended. */
+static const char *flush(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                         const char *name)
+{
+    uint64_t key = e->unit << 32 | e->qpn;
+    struct sg_persist_source who = source_of(e, SG_PERSIST_ADAPTER);
+    struct sg_pm_op *op = g_hash_table_lookup(x->flushes, &key);
+
+    who.mode = 0;
+    if (e->kind == SG_TRACE_FLUSH_END && !op) {
+        return NULL; /* it was answered at once */
+    }
+    if (e->unit >= SG_PERSIST_DEVICES || !is_persistent(x, e->addr, e->len)) {
+        return outside;
+    }
+    if (!op) {
+        if (g_hash_table_size(x->flushes) == SG_CRASH_FLUSHES) {
+            return "too many Flushes under way";
+        }
+        op = g_new0(struct sg_pm_op, 1);
+        g_hash_table_insert(x->flushes, g_memdup2(&key, sizeof(key)), op);
+    }
+    if (e->kind == SG_TRACE_FLUSH_BEGIN) {
+        *op = (struct sg_pm_op){ 0 };
+    }
+    op->len = e->len;
+    op->flags = (uint32_t)e->arg;
+    if (sg_persist_flush(x->p, &who, e->addr, op) != SG_PM_LATER) {
+        g_hash_table_remove(x->flushes, &key);
+    }
+    return NULL;
+}
+
+static const char *media_read(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                              const char *name)
+{
+    uint8_t buf[SG_PERSIST_PAGE];
+
+    if (!is_persistent(x, e->addr, e->len)) {
+        return outside;
+    }
+    for (uint64_t done = 0, n; done < e->len; done += n) {
+        n = SG_MIN(e->len - done, sizeof(buf));
+        sg_persist_media_read(x->p, e->addr + done, buf, n);
+    }
+    return NULL;
+}
+
+static const char *poison(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                          const char *name)
+{
+    sg_persist_poison(x->p, e->addr, e->len);
+    return NULL;
+}
+
+static const char *milestone(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                             const char *name)
+{
+    struct sg_persist_source who = source_of(e, SG_PERSIST_ADAPTER);
+
+    sg_persist_milestone(x->p, &who, (enum sg_pm_milestone)e->arg);
+    return NULL;
+}
+
+/* ---- Others ---- */
+
+static const char *other_write(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                               const char *name)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_OTHER, .unit = (uint16_t)e->unit };
+
+    if (!write_visible(x, e)) {
+        return outside;
+    }
+    return sg_persist_other_write(x->p, &who, e->addr, e->len) ? NULL : outside;
+}
+
+static const char *mark_bad(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                            const char *name)
+{
+    if (e->arg != SG_PERSIST_UNCORRECTABLE && e->arg != SG_PERSIST_POISONED) {
+        return "bad lines of a kind that does not exist";
+    }
+    sg_persist_mark_bad(x->p, e->addr, e->len, (enum sg_persist_bad_kind)e->arg);
+    return NULL;
+}
+
+static const char *clear_bad(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                             const char *name)
+{
+    sg_persist_clear_bad(x->p, e->addr, e->len);
+    return NULL;
+}
+
+static const char *faults(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                          const char *name)
+{
+    struct sg_persist_faults f = {
+        .read_only = e->arg & 1,
+        .flush_fails_always = e->arg & 2,
+        .wears_out = e->arg & 4,
+        .flush_fails = (uint32_t)e->swap,
+        .lines_left = e->value,
+    };
+
+    if (e->unit >= x->extents) {
+        return "an extent that does not exist";
+    }
+    sg_persist_set_faults(x->p, (int)e->unit, &f);
+    return NULL;
+}
+
+static const char *configure(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                             const char *name)
+{
+    struct sg_persist_config config = *sg_persist_config(x->p);
+    const char *wrong =
+        name ? sg_crash_settings_parse(name, &config, NULL) : "a configuration without text";
+
+    return wrong ? wrong : sg_persist_configure(x->p, &config);
+}
+
+/* By a milestone of our own: an armed cut comes due at once. */
+static const char *freeze(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                          const char *name)
+{
+    static const struct sg_persist_source who = { .agent = SG_PERSIST_NOBODY };
+    static const struct sg_persist_arm arm = {
+        .kind = SG_PERSIST_ARM_MILESTONE,
+        .milestone = SG_PM_WRITE_PLACED,
+        .count = 1,
+    };
+
+    if (!sg_persist_frozen(x->p)) {
+        sg_persist_arm(x->p, &arm);
+        sg_persist_milestone(x->p, &who, SG_PM_WRITE_PLACED);
+    }
+    return NULL;
+}
+
+static const char *cut(struct sg_crash_replay *x, const struct sg_trace_event *e, const char *name)
+{
+    struct sg_persist_policy policy = {
+        .outcome = (uint8_t)e->arg,
+        .seed = e->value,
+        .addr = e->addr,
+        .len = e->len,
+    };
+
+    sg_persist_report_free(sg_persist_cut(x->p, &policy));
+    g_hash_table_remove_all(x->flushes);
+    for (unsigned i = 0; i < x->extents; i++) {
+        memcpy(x->extent[i].visible, x->extent[i].media, x->extent[i].size);
+    }
+    return NULL;
+}
+
+static const char *restart(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                           const char *name)
+{
+    if (!sg_persist_frozen(x->p)) {
+        return "a restart without a cut";
+    }
+    sg_persist_restart(x->p);
+    return NULL;
+}
+
+/* ---- Interface ---- */
+
+typedef const char *input(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                          const char *name);
+
+static input *const inputs[SG_TRACE_KINDS] = {
+    [SG_TRACE_TICK] = tick,
+    [SG_TRACE_STORE] = store,
+    [SG_TRACE_CPU_FLUSH] = cpu_flush,
+    [SG_TRACE_CPU_FENCE] = cpu_fence,
+    [SG_TRACE_CPU_SYNC] = cpu_sync,
+    [SG_TRACE_ORDERLY] = orderly,
+    [SG_TRACE_WRITE_BACK] = write_back,
+    [SG_TRACE_DEEP_FLUSH] = deep_flush,
+    [SG_TRACE_PLACE] = place,
+    [SG_TRACE_ATOMIC_WRITE] = atomic_write,
+    [SG_TRACE_ATOMIC] = atomic,
+    [SG_TRACE_SETTLE] = settle,
+    [SG_TRACE_FORGET] = forget,
+    [SG_TRACE_DEVICE_FENCE] = device_fence,
+    [SG_TRACE_DMA_READ] = dma_read,
+    [SG_TRACE_FLUSH_BEGIN] = flush,
+    [SG_TRACE_FLUSH_END] = flush,
+    [SG_TRACE_MEDIA_READ] = media_read,
+    [SG_TRACE_POISON] = poison,
+    [SG_TRACE_MILESTONE] = milestone,
+    [SG_TRACE_OTHER_WRITE] = other_write,
+    [SG_TRACE_MARK_BAD] = mark_bad,
+    [SG_TRACE_CLEAR_BAD] = clear_bad,
+    [SG_TRACE_FAULTS] = faults,
+    [SG_TRACE_CONFIGURE] = configure,
+    [SG_TRACE_FREEZE] = freeze,
+    [SG_TRACE_CUT] = cut,
+    [SG_TRACE_RESTART] = restart,
+};
+
+const char *sg_crash_replay_event(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                                  const char *name)
+{
+    input *f = inputs[e->kind];
+
+    return f ? f(x, e, name) : NULL;
+}
+
+struct sg_crash_replay *sg_crash_replay_new(const struct sg_trace_header *header,
+                                            const char **wrong)
+{
+    struct sg_crash_replay *x = g_new0(struct sg_crash_replay, 1);
+    struct sg_persist_config config;
+    struct sg_persist_limits limits;
+
+    sg_persist_config_init(&config);
+    sg_persist_limits_init(&limits);
+    limits.log_events = 0; /* the trace is the log */
+    x->header = *header;
+    x->flushes = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    *wrong = sg_crash_settings_parse(header->text[SG_TRACE_CONFIG], &config, &limits);
+    if (!*wrong) {
+        x->p = sg_persist_new(NULL, &limits, NULL, NULL);
+        *wrong = sg_persist_configure(x->p, &config);
+    }
+    if (*wrong) {
+        sg_crash_replay_free(x);
+        return NULL;
+    }
+    return x;
+}
+
+void sg_crash_replay_free(struct sg_crash_replay *x)
+{
+    if (x) {
+        sg_persist_free(x->p);
+        g_hash_table_destroy(x->flushes);
+        g_free(x);
+    }
+}
+
+void sg_crash_replay_add(struct sg_crash_replay *x, uint8_t *visible, uint8_t *media)
+{
+    const struct sg_trace_extent *from = &x->header.extent[x->extents];
+    struct sg_persist_extent *to = &x->extent[x->extents];
+
+    sg_assert(x->extents < x->header.extent_count);
+    *to = (struct sg_persist_extent){
+        .base = from->base,
+        .size = from->size,
+        .visible = visible,
+        .media = media,
+        .name = from->name,
+    };
+    sg_assert(sg_persist_add(x->p, to) == (int)x->extents);
+    x->extents++;
+}
+
+struct sg_persist *sg_crash_replay_domain(struct sg_crash_replay *x)
+{
+    return x->p;
+}

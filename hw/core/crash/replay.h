@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Events of a trace as inputs of a persistence domain.
+ *
+ * With the settings of the recorded domain, and memories that have the content at the start, the
+ * domain does what the recorded one did: its media are the same after each cut and at the end.
+ * Events that are no inputs (work requests, frames, marks...) have no effect.
+ *
+ * A trace comes from anybody: an event that a machine like this cannot have is refused with a text.
+ * Memory: what the domain takes, and a Flush under way for each connection, at most FLUSHES.
+ */
+#ifndef SG_CRASH_REPLAY_H
+#define SG_CRASH_REPLAY_H
+
+#include "persist/persist.h"
+#include "trace/reader.h"
+
+struct sg_crash_replay;
+
+enum { SG_CRASH_FLUSHES = 65536 };
+
+/*
+ * The header's machine: a domain with its settings, without extents.  NULL: *wrong says why, a
+ * static text.
+ */
+struct sg_crash_replay *sg_crash_replay_new(const struct sg_trace_header *header,
+                                            const char **wrong);
+/* Frees the domain, too; NULL is allowed. */
+void sg_crash_replay_free(struct sg_crash_replay *x);
+/*
+ * Adds the header's next extent.  Both memories belong to the caller, have the content at the
+ * start, and are aligned to 8.
+ */
+void sg_crash_replay_add(struct sg_crash_replay *x, uint8_t *visible, uint8_t *media);
+
+/*
+ * One event; name is that of its number (sg_trace_name()), or NULL.  After a cut visible memory is
+ * made equal to the media.  NULL, or a static text that says what is wrong.
+ */
+const char *sg_crash_replay_event(struct sg_crash_replay *x, const struct sg_trace_event *e,
+                                  const char *name);
+
+struct sg_persist *sg_crash_replay_domain(struct sg_crash_replay *x);
+
+#endif
