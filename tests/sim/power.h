@@ -8,6 +8,7 @@
  * power_flow.c   a writer, its connection, and the target's work for it
  * power_post.c   the writer's requests
  * power_cpu.c    a program that stores into the NVDIMM of its own machine
+ * power_trace.c  the trace of a machine's domain, and its replay
  * power_model.c  the oracle: which contents of an NVDIMM are allowed after a cut
  * power_main.c   the test cases
  *
@@ -24,6 +25,7 @@
 #include "mini_driver.h"
 #include "persist/persist.h"
 #include "stream_mem.h"
+#include "trace/event.h"
 
 enum pw_sizes {
     PW_HOSTS = 3,
@@ -165,6 +167,7 @@ struct pw_host {
     uint64_t life_steps; /* steps since power on, and the latest time of the next cut */
     uint64_t life_end;
     struct pw_model model;
+    struct pw_trace *trace; /* NULL: this run is not recorded */
 
     enum pw_cpu_habit cpu;
     uint64_t cpu_seq, cpu_at;
@@ -258,6 +261,7 @@ struct pw_options {
 /* Sums over runs. */
 struct pw_sums {
     uint64_t steps, events, cuts, armed, previews, replays, commits, acks, connections, broken;
+    uint64_t traces, trace_events, trace_octets;
     uint64_t dropped;                                /* lines with a loss */
     uint64_t lost[PW_HABITS][SG_PERSIST_DOMAINS][2]; /* cuts; [2]: ddio */
     uint64_t safe[PW_HABITS][SG_PERSIST_DOMAINS][2]; /* cuts where it could not lose */
@@ -319,6 +323,24 @@ static inline uint8_t *pw_ptr(struct pw_host *x, uint64_t addr)
 {
     return test_host_ptr(&x->h, addr);
 }
+
+/* power_trace.c: nothing happens if the run is not recorded */
+struct pw_trace_what {
+    uint64_t addr, len, arg, status, value, swap;
+    const uint8_t *data;
+};
+/* The domain has its extents. */
+void pw_trace_begin(struct pw_host *x);
+/* The domain has done this; source NULL: nobody's. */
+void pw_trace_input(struct pw_host *x, enum sg_trace_kind kind,
+                    const struct sg_persist_source *source, const struct pw_trace_what *what);
+void pw_trace_configure(struct pw_host *x, const struct sg_persist_faults *faults);
+void pw_trace_cut(struct pw_host *x, const struct sg_persist_policy *policy);
+/* Replays the trace to the same memories.  The adapter has stopped. */
+void pw_trace_end(struct pw_host *x);
+void pw_trace_free(struct pw_host *x);
+#define PW_TRACE(x, kind, source, ...) \
+    pw_trace_input(x, kind, source, &(struct pw_trace_what){ __VA_ARGS__ })
 
 /* power_flow.c */
 void pw_flow_step(struct pw_flow *f);

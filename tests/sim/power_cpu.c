@@ -28,18 +28,33 @@ static void flush_lines(struct pw_host *x, uint64_t off, uint64_t len, unsigned 
 
     for (at = sg_align_down(off, SG_PERSIST_LINE); at < off + len; at += SG_PERSIST_LINE) {
         sg_persist_cpu_flush(x->p, &self, x->pm + at, kind);
+        PW_TRACE(x, SG_TRACE_CPU_FLUSH, &self, .addr = x->pm + at, .arg = kind);
     }
+}
+
+static void fence(struct pw_host *x)
+{
+    enum sg_persist_cpu_fence kind = pw_below(x->w, SG_PERSIST_CPU_FENCES);
+
+    sg_persist_cpu_fence(x->p, &self, kind);
+    PW_TRACE(x, SG_TRACE_CPU_FENCE, &self, .arg = kind);
+}
+
+static void deep_flush(struct pw_host *x, uint64_t off, uint64_t len)
+{
+    sg_persist_deep_flush(x->p, x->pm + off, len);
+    PW_TRACE(x, SG_TRACE_DEEP_FLUSH, &self, .addr = x->pm + off, .len = len);
 }
 
 void pw_cpu_flush(struct pw_host *x, uint64_t off, uint64_t len, bool deep)
 {
     flush_lines(x, off, len, pw_below(x->w, SG_PERSIST_CPU_FLUSHES));
-    sg_persist_cpu_fence(x->p, &self, pw_below(x->w, SG_PERSIST_CPU_FENCES));
+    fence(x);
     if (deep) {
         uint64_t first = off < x->split ? SG_MIN(len, x->split - off) : len;
 
-        sg_persist_deep_flush(x->p, x->pm + off, first);
-        sg_persist_deep_flush(x->p, x->pm + off + first, len - first);
+        deep_flush(x, off, first);
+        deep_flush(x, off + first, len - first);
     }
 }
 
@@ -54,7 +69,11 @@ static void store(struct pw_host *x, uint64_t off, size_t len, unsigned flags)
     }
     x->cpu_seq++;
     pw_model_store(&x->model, off, buf, len, x->cpu_seq, (uint32_t)x->cpu_seq);
-    sg_persist_cpu_store(x->p, &self, x->pm + off, buf, len, flags | SG_PERSIST_STORE_WRITE);
+    flags |= SG_PERSIST_STORE_WRITE;
+    if (sg_persist_cpu_store(x->p, &self, x->pm + off, buf, len, flags)) {
+        PW_TRACE(x, SG_TRACE_STORE, &self, .addr = x->pm + off, .len = len, .arg = flags,
+                 .data = buf);
+    }
 }
 
 void pw_cpu_step(struct pw_host *x)
@@ -79,7 +98,7 @@ void pw_cpu_step(struct pw_host *x)
         flush_lines(x, off, at - off, pw_below(x->w, 2));
     }
     if (x->cpu == PW_CPU_CLWB || x->cpu == PW_CPU_NT) {
-        sg_persist_cpu_fence(x->p, &self, pw_below(x->w, SG_PERSIST_CPU_FENCES));
+        fence(x);
     }
     if (sg_persist_frozen(x->p)) {
         return; /* the power failed before the program ended */

@@ -11,6 +11,7 @@
  * and the machine counts as powered off, until the world cuts its power.  It does so before
  * anything is delivered, so octets that the adapter still sends are lost with its connections.
  */
+#include "crash/record.h"
 #include "power.h"
 
 static struct pw_host *host_of(void *host)
@@ -30,6 +31,13 @@ static struct sg_persist_source source_of(const struct sg_pm_who *who)
     };
 }
 
+/* Any other DMA of the adapter. */
+static void fence(struct pw_host *x)
+{
+    sg_persist_device_fence(x->p, 0);
+    PW_TRACE(x, SG_TRACE_DEVICE_FENCE, NULL);
+}
+
 static unsigned pm_query(void *host, uint64_t addr, uint64_t len)
 {
     return sg_persist_query(host_of(host)->p, addr, len);
@@ -41,12 +49,17 @@ static bool pm_place(void *host, const struct sg_pm_who *who, uint64_t addr, con
     struct pw_host *x = host_of(host);
     struct sg_persist_source source = source_of(who);
     struct pw_flow *f = pw_flow_of(x, who->qpn);
+    bool good;
 
     PW_CHECK(x->w, f, "a Write is placed for queue pair %u, which is nobody's", who->qpn);
     if (f && !sg_persist_frozen(x->p)) {
         pw_flow_placed(f, addr - x->pm, buf, len, false);
     }
-    return sg_persist_dma_write(x->p, &source, addr, buf, len);
+    good = sg_persist_dma_write(x->p, &source, addr, buf, len);
+    if (good) {
+        PW_TRACE(x, SG_TRACE_PLACE, &source, .addr = addr, .len = len, .data = buf);
+    }
+    return good;
 }
 
 static void settled(struct pw_host *x, uint32_t qpn)
@@ -64,8 +77,31 @@ static void pm_complete_writes(void *host, uint32_t qpn)
 
     settled(x, qpn);
     if (x->w->opt.mutant != PW_FLUSH_SKIPS_S0) {
+        struct sg_persist_source source = { .agent = SG_PERSIST_ADAPTER, .qpn = qpn };
+
         sg_persist_settle(x->p, 0, qpn);
+        PW_TRACE(x, SG_TRACE_SETTLE, &source);
     }
+}
+
+static enum sg_pm_result recorded_flush(struct pw_host *x, const struct sg_persist_source *source,
+                                        struct sg_pm_op *op)
+{
+    bool live = !sg_persist_frozen(x->p), begins = live && op->phase == SG_PM_NEW;
+    enum sg_pm_result result = sg_persist_flush(x->p, source, op->addr, op);
+    uint64_t status;
+    bool ends = live && sg_crash_flush_ends(op, result, &status);
+
+    /* No event of its end comes between, so the beginning may be recorded now. */
+    if (begins) {
+        PW_TRACE(x, SG_TRACE_FLUSH_BEGIN, source, .addr = op->addr, .len = op->len,
+                 .arg = op->flags);
+    }
+    if (ends) {
+        PW_TRACE(x, SG_TRACE_FLUSH_END, source, .addr = op->addr, .len = op->len, .arg = op->flags,
+                 .status = status);
+    }
+    return result;
 }
 
 static enum sg_pm_result pm_flush(void *host, struct sg_pm_op *op)
@@ -88,7 +124,7 @@ static enum sg_pm_result pm_flush(void *host, struct sg_pm_op *op)
     default:
         break;
     }
-    result = sg_persist_flush(x->p, &source, op->addr, op);
+    result = recorded_flush(x, &source, op);
     op->len = len;
     return result;
 }
@@ -96,13 +132,16 @@ static enum sg_pm_result pm_flush(void *host, struct sg_pm_op *op)
 static enum sg_pm_result pm_media_read(void *host, uint64_t addr, void *buf, size_t len)
 {
     struct pw_host *x = host_of(host);
+    enum sg_pm_result result;
 
     if (x->w->opt.mutant == PW_VERIFY_READS_CACHE) {
-        sg_persist_device_fence(x->p, 0);
+        fence(x);
         memcpy(buf, pw_ptr(x, addr), len);
         return SG_PM_DONE;
     }
-    return sg_persist_media_read(x->p, addr, buf, len);
+    result = sg_persist_media_read(x->p, addr, buf, len);
+    PW_TRACE(x, SG_TRACE_MEDIA_READ, NULL, .addr = addr, .len = len);
+    return result;
 }
 
 static bool pm_store(void *host, const struct sg_pm_who *who, uint64_t addr, const uint8_t atom[8])
@@ -110,6 +149,7 @@ static bool pm_store(void *host, const struct sg_pm_who *who, uint64_t addr, con
     struct pw_host *x = host_of(host);
     struct sg_persist_source source = source_of(who);
     struct pw_flow *f = pw_flow_of(x, who->qpn);
+    bool good;
 
     PW_CHECK(x->w, f, "an Atomic Write for queue pair %u, which is nobody's", who->qpn);
     if (f && !sg_persist_frozen(x->p)) {
@@ -117,7 +157,12 @@ static bool pm_store(void *host, const struct sg_pm_who *who, uint64_t addr, con
         pw_flow_placed(f, addr - x->pm, atom, SG_PERSIST_ATOM, true);
         pw_flow_settled(f);
     }
-    return sg_persist_atom_store(x->p, &source, addr, atom);
+    good = sg_persist_atom_store(x->p, &source, addr, atom);
+    if (good) {
+        PW_TRACE(x, SG_TRACE_ATOMIC_WRITE, &source, .addr = addr, .len = SG_PERSIST_ATOM,
+                 .data = atom);
+    }
+    return good;
 }
 
 static bool pm_cmpxchg64(void *host, const struct sg_pm_who *who, uint64_t addr, uint64_t *value,
@@ -131,6 +176,9 @@ static bool pm_cmpxchg64(void *host, const struct sg_pm_who *who, uint64_t addr,
 
     PW_CHECK(x->w, f, "an Atomic for queue pair %u, which is nobody's", who->qpn);
     done = sg_persist_atomic(x->p, &source, addr, value, desired);
+    if (done) {
+        PW_TRACE(x, SG_TRACE_ATOMIC, &source, .addr = addr, .value = expected, .swap = desired);
+    }
     if (f && live && done && *value == expected) {
         pw_flow_settled(f);
         pw_flow_placed(f, addr - x->pm, pw_ptr(x, addr), SG_PERSIST_ATOM, true);
@@ -142,6 +190,7 @@ static bool pm_cmpxchg64(void *host, const struct sg_pm_who *who, uint64_t addr,
 static void pm_poison(void *host, uint64_t addr, uint64_t len)
 {
     sg_persist_poison(host_of(host)->p, addr, len);
+    PW_TRACE(host_of(host), SG_TRACE_POISON, NULL, .addr = addr, .len = len);
 }
 
 static void pm_milestone(void *host, const struct sg_pm_who *who, enum sg_pm_milestone what)
@@ -149,37 +198,38 @@ static void pm_milestone(void *host, const struct sg_pm_who *who, enum sg_pm_mil
     struct sg_persist_source source = source_of(who);
 
     sg_persist_milestone(host_of(host)->p, &source, what);
+    PW_TRACE(host_of(host), SG_TRACE_MILESTONE, &source, .arg = what);
 }
 
 /* ---- other operations ---- */
 
 static bool fenced_dma_read(void *host, uint64_t addr, void *buf, size_t len)
 {
-    sg_persist_device_fence(host_of(host)->p, 0);
+    fence(host_of(host));
     return host_of(host)->plain->dma_read(host, addr, buf, len);
 }
 
 static bool fenced_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
 {
-    sg_persist_device_fence(host_of(host)->p, 0);
+    fence(host_of(host));
     return host_of(host)->plain->dma_write(host, addr, buf, len);
 }
 
 static bool fenced_dma_store64(void *host, uint64_t addr, uint64_t value)
 {
-    sg_persist_device_fence(host_of(host)->p, 0);
+    fence(host_of(host));
     return host_of(host)->plain->dma_store64(host, addr, value);
 }
 
 static bool fenced_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *value, uint64_t desired)
 {
-    sg_persist_device_fence(host_of(host)->p, 0);
+    fence(host_of(host));
     return host_of(host)->plain->dma_cmpxchg64(host, addr, value, desired);
 }
 
 static void *fenced_map(void *host, uint64_t addr, size_t *len, bool for_write)
 {
-    sg_persist_device_fence(host_of(host)->p, 0);
+    fence(host_of(host));
     return host_of(host)->plain->map(host, addr, len, for_write);
 }
 
@@ -271,6 +321,7 @@ void pw_host_init(struct pw_host *x, struct pw_world *w, unsigned index)
     random_limits(x);
     x->p = sg_persist_new(&x->config, &x->limits, &persist_ops, x);
     add_extents(x, x->p, pw_ptr(x, x->pm), x->media);
+    pw_trace_begin(x);
     sg_adapter_default_config(&config);
     config.mac[5] = (uint8_t)(index + 1);
     config.guid += index;
@@ -313,6 +364,7 @@ void pw_host_replay(struct pw_host *x)
 void pw_host_free(struct pw_host *x)
 {
     x->w->sums->events += pw_host_events(x);
+    pw_trace_free(x);
     sg_persist_free(x->p);
     pw_model_free(&x->model);
     g_free(x->media);
@@ -343,6 +395,7 @@ void pw_host_tick(struct pw_host *x)
 {
     x->h.now_ns = x->w->now_ns;
     sg_persist_tick(x->p, x->w->now_ns);
+    PW_TRACE(x, SG_TRACE_TICK, NULL);
 }
 
 /* ---- the cut ---- */
@@ -400,6 +453,7 @@ static void lose_power(struct pw_host *x)
             sg_persist_outcome_name(policy.outcome), sg_persist_domain_name(x->config.domain),
             x->config.ddio ? ", ddio" : "", pw_host_events(x) - x->events_before);
     report = sg_persist_cut(x->p, &policy);
+    pw_trace_cut(x, &policy);
     for (i = 0; i < SG_PERSIST_STAGES; i++) {
         x->w->sums->stage_lost[i] +=
             report->count[i][SG_PERSIST_LOST] + report->count[i][SG_PERSIST_PARTLY];

@@ -90,6 +90,8 @@ static void tell_sums(const struct pw_sums *s)
     printf("# %" PRIu64 " steps, %" PRIu64 " events of domains, %" PRIu64 " power cuts (%" PRIu64
            " armed), %" PRIu64 " previews of one, %" PRIu64 " logs replayed\n",
            s->steps, s->events, s->cuts, s->armed, s->previews, s->replays);
+    printf("# %" PRIu64 " traces replayed: %" PRIu64 " events, %" PRIu64 " octets\n", s->traces,
+           s->trace_events, s->trace_octets);
     printf("# %" PRIu64 " records relied on, %" PRIu64 " acknowledgements, %" PRIu64
            " connections, %" PRIu64 " broken\n",
            s->commits, s->acks, s->connections, s->broken);

@@ -163,6 +163,7 @@ static void start_life(struct pw_host *x)
         faults.flush_fails = pw_below(x->w, 3);
     }
     sg_persist_set_faults(x->p, 0, &faults);
+    pw_trace_configure(x, &faults);
     pw_host_boot(x);
     random_cut(x);
     pw_note(x->w, "machine %u: domain %s%s, evict %s, wpq %s, iio %s, delay %" PRIu64 "%s",
@@ -352,6 +353,7 @@ static void power_cycle(struct pw_host *x)
         }
     }
     sg_persist_restart(x->p);
+    PW_TRACE(x, SG_TRACE_RESTART, NULL);
     w->cuts++;
     start_life(x);
 }
@@ -488,6 +490,7 @@ void pw_run(struct pw_world *w, const struct pw_options *opt, struct pw_sums *su
     }
     for (i = 0; i < w->hosts; i++) {
         pw_host_replay(&w->host[i]);
+        pw_trace_end(&w->host[i]);
         pw_host_free(&w->host[i]);
     }
     sg_mem_switch_free(w->sw);
