@@ -21,6 +21,7 @@ static const struct {
     [SG_TRACE_OTHER_VERSION] = { "other-version", "the trace has another version" },
     [SG_TRACE_WRONG_BLOCK] = { "wrong-block", "the trace has a wrong block" },
     [SG_TRACE_INVALID] = { "invalid", "the trace is invalid" },
+    [SG_TRACE_OTHER_BASE] = { "other-base", "the trace begins with another content" },
     [SG_TRACE_UNREADABLE] = { "unreadable", "the trace cannot be read" },
 };
 
@@ -400,6 +401,21 @@ const struct sg_trace_header *sg_trace_header(const struct sg_trace_reader *r)
 const uint8_t *sg_trace_start_hash(const struct sg_trace_reader *r, unsigned extent)
 {
     return r->start_hash[extent];
+}
+
+bool sg_trace_check_base(struct sg_trace_reader *r, unsigned extent, const uint8_t *memory)
+{
+    const struct sg_trace_extent *x = &r->header.extent[extent];
+    uint8_t found[SG_TRACE_HASH];
+
+    sg_trace_hash_memory(memory, x->size, found);
+    if (memcmp(found, r->start_hash[extent], SG_TRACE_HASH) == 0) {
+        return true;
+    }
+    r->status = SG_TRACE_OTHER_BASE;
+    snprintf(r->message, sizeof(r->message), "%s than this copy of extent %u, %s",
+             statuses[r->status].text, extent, x->name[0] ? x->name : "which has no name");
+    return false;
 }
 
 const uint8_t *sg_trace_end_hash(const struct sg_trace_reader *r, unsigned extent)

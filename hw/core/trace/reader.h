@@ -25,6 +25,7 @@ enum sg_trace_status {
     SG_TRACE_OTHER_VERSION,
     SG_TRACE_WRONG_BLOCK, /* its checksum, kind or place */
     SG_TRACE_INVALID,     /* its checksum is right, but it says what no writer writes */
+    SG_TRACE_OTHER_BASE,  /* a copy of the media is not what the trace begins with */
     SG_TRACE_UNREADABLE,  /* the source failed */
     SG_TRACE_STATUSES,
 };
@@ -64,6 +65,11 @@ const char *sg_trace_message(const struct sg_trace_reader *r);
 /* After sg_trace_open(): owned by the reader. */
 const struct sg_trace_header *sg_trace_header(const struct sg_trace_reader *r);
 const uint8_t *sg_trace_start_hash(const struct sg_trace_reader *r, unsigned extent);
+/*
+ * Is this memory what the extent had at the start?  For extents without content, whose media copy
+ * comes from elsewhere.  False: the status is SG_TRACE_OTHER_BASE.
+ */
+bool sg_trace_check_base(struct sg_trace_reader *r, unsigned extent, const uint8_t *memory);
 /* After SG_TRACE_END: the extent's media then; NULL: not known. */
 const uint8_t *sg_trace_end_hash(const struct sg_trace_reader *r, unsigned extent);
 /* The name of this number; NULL: there is none. */

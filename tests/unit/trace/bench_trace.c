@@ -107,7 +107,7 @@ static void measure(const char *what, void (*make)(struct sg_trace_writer *w, un
 {
     static const struct sg_trace_header header = { .extent_count = 0 };
     double t, wrote = 1e9, read = 1e9;
-    uint64_t events = 0, check = 0;
+    uint64_t events = 0, count_read;
 
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct sg_trace_octets source;
@@ -129,11 +129,11 @@ static void measure(const char *what, void (*make)(struct sg_trace_writer *w, un
         t = seconds();
         r = sg_trace_reader_new(sg_trace_read_octets, &source);
         sg_trace_open(r, NULL, NULL);
-        while ((e = sg_trace_next(r))) {
-            check += e->addr;
+        for (count_read = 0; (e = sg_trace_next(r)); count_read++) {
+            sg_assert(e->kind);
         }
         read = SG_MIN(read, seconds() - t);
-        sg_assert(sg_trace_status(r) == SG_TRACE_END);
+        sg_assert(sg_trace_status(r) == SG_TRACE_END && count_read == events);
         sg_trace_reader_free(r);
     }
     printf("%-24s %9.1f %9.1f %9.1f %9.1f %9.2f\n", what, 1e9 * wrote / (double)events,

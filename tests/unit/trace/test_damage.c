@@ -278,11 +278,33 @@ static void too_many_names(void)
     tr_file_free(&file);
 }
 
+static void other_base(void)
+{
+    uint8_t memory[TR_SIZE] = { 0 };
+    struct tr_view view;
+
+    make(20);
+    tr_open(&view, file.octets->data, file.octets->len);
+    memset(memory + 100, 7, 200);
+    memory[TR_SIZE - 1] = 9;
+    T_TRUE(sg_trace_check_base(view.r, 0, memory));
+    T_EQ_INT(sg_trace_status(view.r), SG_TRACE_GOOD);
+    memory[TR_SIZE - 1] = 8;
+    T_FALSE(sg_trace_check_base(view.r, 0, memory));
+    T_EQ_INT(sg_trace_status(view.r), SG_TRACE_OTHER_BASE);
+    T_EQ_STR(sg_trace_message(view.r),
+             "the trace begins with another content than this copy of extent 0, nv0");
+    T_NULL(sg_trace_next(view.r));
+    tr_close(&view);
+    tr_file_free(&file);
+}
+
 static const struct t_case cases[] = {
     { "a trace that ends anywhere has the events of its whole blocks", cut_anywhere },
     { "each changed bit is noticed", each_bit },
     { "blocks that are missing, repeated or of another trace", blocks_elsewhere },
     { "files that are no trace, or of another version", other_files },
+    { "a copy of the media that is another", other_base },
     { "a source that fails", unreadable },
     { "a sink that takes no more", full_disk },
     { "too many names", too_many_names },

@@ -71,11 +71,9 @@ static size_t octets_of(const char *text, uint8_t *out)
 static void refused(enum sg_trace_status status, const char *text)
 {
     struct tr_view view;
-    unsigned events = 0;
 
     tr_open(&view, trace->data, trace->len);
     while (view.opened == SG_TRACE_GOOD && sg_trace_next(view.r)) {
-        events++;
     }
     if (!strstr(sg_trace_message(view.r), text)) {
         T_FAIL("\"%s\" does not have \"%s\"", sg_trace_message(view.r), text);
