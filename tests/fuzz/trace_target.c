@@ -8,10 +8,12 @@
  *
  * The reader must neither crash nor read beyond a block.  What it delivers must be right by the
  * table of events and numbered without gaps, and it must end with a status and a sentence.  Only a
- * file with an end has the status "end".
+ * file with an end has the status "end".  Events are also inputs of a domain, until it refuses one;
+ * its invariants must hold.
  */
 #include <glib.h>
 
+#include "crash/replay.h"
 #include "fuzz.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
@@ -20,11 +22,16 @@ enum {
     EVENTS_MAX = 50000, /* read of one input: a few octets can repeat a store a million times */
     MEMORY = 3 * SG_TRACE_PAGE - 64,
     WRITTEN_MAX = 400,
+    REPLAYED_MAX = 2000,
+    ARENA = 64 << 10, /* memories of replayed machines */
 };
 
 static struct fuzz_in in;
 static GByteArray *file;
-static unsigned long long reached[SG_TRACE_STATUSES], events_read, written, pages;
+static unsigned long long reached[SG_TRACE_STATUSES], events_read, written, pages, replayed,
+    refused;
+static uint8_t visible[ARENA] __attribute__((aligned(64)));
+static uint8_t media[ARENA] __attribute__((aligned(64)));
 
 /* ---- Reading ---- */
 
@@ -48,20 +55,63 @@ static void see_page(void *opaque, unsigned extent, uint64_t number,
     sg_assert(!sg_trace_page_is_zero(page));
 }
 
+/* A domain with the trace's extents, or NULL: it refuses, or they are large. */
+static struct sg_crash_replay *begin_replay(const struct sg_trace_header *h)
+{
+    struct sg_crash_replay *x;
+    const char *wrong;
+    uint64_t at = 0;
+
+    for (unsigned i = 0; i < h->extent_count; i++) {
+        if (h->extent[i].size > ARENA - at) {
+            return NULL;
+        }
+        at += h->extent[i].size;
+    }
+    x = sg_crash_replay_new(h, &wrong);
+    sg_assert(x || wrong);
+    memset(visible, 0, sizeof(visible));
+    memset(media, 0, sizeof(media));
+    for (unsigned i = 0; x && i < h->extent_count; i++) {
+        at -= h->extent[i].size;
+        sg_crash_replay_add(x, visible + at, media + at);
+    }
+    return x;
+}
+
+static void end_replay(struct sg_crash_replay *x)
+{
+    if (x) {
+        sg_assert_persist_state(sg_crash_replay_domain(x), true);
+        sg_crash_replay_free(x);
+    }
+}
+
 static struct seen see(const uint8_t *octets, size_t len)
 {
     struct sg_trace_octets source = { octets, len };
     struct sg_trace_reader *r = sg_trace_reader_new(sg_trace_read_octets, &source);
     struct seen seen = { .status = sg_trace_open(r, see_page, NULL) };
     const struct sg_trace_event *e = NULL;
+    struct sg_crash_replay *x = NULL;
     uint64_t now_ns = 0;
 
+    if (seen.status == SG_TRACE_GOOD) {
+        x = begin_replay(sg_trace_header(r));
+    }
     while (seen.status == SG_TRACE_GOOD && seen.events < EVENTS_MAX && (e = sg_trace_next(r))) {
         sg_assert(!sg_trace_event_wrong(e) && e->number == ++seen.events);
         sg_assert(e->now_ns >= now_ns && (!e->name || sg_trace_name(r, e->name)));
         now_ns = e->now_ns;
         seen.crc = crc_of(seen.crc, e);
+        if (x && seen.events <= REPLAYED_MAX) {
+            const char *wrong = sg_crash_replay_event(x, e, sg_trace_name(r, e->name));
+
+            replayed += !wrong;
+            refused += wrong != NULL;
+        }
     }
+    end_replay(x);
     seen.status = sg_trace_status(r);
     if (seen.events < EVENTS_MAX) {
         sg_assert(seen.status != SG_TRACE_GOOD && !sg_trace_next(r));
@@ -151,14 +201,14 @@ static void add_end(uint64_t number, unsigned extents)
 
 static void author(void)
 {
-    static const uint8_t name[] = { 4, 0, 'n', 'a', 'm', 'e' };
+    static const uint8_t name[] = { 11, 0, 'd', 'o', 'm', 'a', 'i', 'n', '=', 'e', 'a', 'd', 'r' };
     uint8_t header[SG_TRACE_HEADER_FIXED + 20 + 8] = { 0 }, hash[SG_TRACE_HASH] = { 0 };
     unsigned extents = fuzz_below(&in, 2);
     uint64_t number = 1;
 
     add_opening();
     sg_put_le32(header + 32, extents);
-    sg_put_le64(header + 40, fuzz_rarely(&in, 8) ? fuzz_edgy(&in) : 0x1000);
+    sg_put_le64(header + 40, fuzz_rarely(&in, 8) ? fuzz_edgy(&in) : 0);
     sg_put_le64(header + 48, fuzz_rarely(&in, 8) ? fuzz_edgy(&in) : MEMORY);
     sg_put_le16(header + 56, fuzz_rarely(&in, 3));
     if (fuzz_rarely(&in, 8)) {
@@ -208,6 +258,9 @@ static void make_event(struct sg_trace_event *e, uint8_t data[SG_TRACE_STORE_MAX
     for (const uint8_t *f = row->field; *f; f++) {
         uint64_t value = fuzz_edgy(&in);
 
+        if (*f == SG_TRACE_ADDR) {
+            value &= 0x3fff; /* often within the extent */
+        }
         e->field[*f] = SG_MIN(value, sg_trace_field_max[*f]);
     }
     if (row->arg_limit) {
@@ -223,9 +276,11 @@ static void make_event(struct sg_trace_event *e, uint8_t data[SG_TRACE_STORE_MAX
 
 static void write_events(struct seen *want)
 {
-    struct sg_trace_header h = { .extent_count = 1,
-                                 .extent = { { .size = MEMORY, .has_content = true } },
-                                 .text = { "machine" } };
+    struct sg_trace_header h = {
+        .extent_count = 1,
+        .extent = { { .size = MEMORY, .has_content = true } },
+        .text = { "machine", "", "cpu-tracking=on\nplacement-delay=0\n" },
+    };
     uint8_t *memory = g_malloc0(MEMORY), data[SG_TRACE_STORE_MAX] = { 0 };
     struct sg_trace_event e = { 0 };
     struct sg_trace_writer *w;
@@ -237,7 +292,7 @@ static void write_events(struct seen *want)
     }
     w = sg_trace_writer_new(&h, append, NULL);
     sg_assert(sg_trace_writer_content(w, 0, memory) && sg_trace_writer_start(w, NULL));
-    sg_assert(sg_trace_writer_name(w, "a name") == 1);
+    sg_assert(sg_trace_writer_name(w, "domain=none\nddio=off\n") == 1);
     while (in.len > 64 && want->events < WRITTEN_MAX) {
         make_event(&e, data);
         sg_assert(sg_trace_write(w, &e));
@@ -290,10 +345,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 bool fuzz_reached(char *buf, size_t len)
 {
     size_t at = 0;
-    bool good = events_read && written && pages;
+    bool good = events_read && written && pages && replayed && refused;
 
-    at += (size_t)snprintf(buf, len, "read %llu, written %llu, pages %llu", events_read, written,
-                           pages);
+    at += (size_t)snprintf(buf, len, "read %llu, written %llu, pages %llu, inputs %llu, no %llu",
+                           events_read, written, pages, replayed, refused);
     for (unsigned i = SG_TRACE_END; i < SG_TRACE_STATUSES && at < len; i++) {
         at +=
             (size_t)snprintf(buf + at, len - at, ", %s %llu", sg_trace_status_name(i), reached[i]);

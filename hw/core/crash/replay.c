@@ -15,6 +15,7 @@ struct sg_crash_replay {
     struct sg_trace_header header; /* its texts are not used after creation */
     unsigned extents;
     struct sg_persist_extent extent[SG_PERSIST_EXTENTS];
+    bool is_cut;         /* and not restarted */
     GHashTable *flushes; /* (adapter, QP) to struct sg_pm_op */
 };
 
@@ -33,9 +34,10 @@ static struct sg_persist_source source_of(const struct sg_trace_event *e, uint8_
     };
 }
 
+/* All of the range; an empty one is, too. */
 static bool is_persistent(const struct sg_crash_replay *x, uint64_t addr, uint64_t len)
 {
-    return sg_persist_query(x->p, addr, len) & SG_PM_PERSISTENT;
+    return !len || sg_persist_query(x->p, addr, len) & SG_PM_PERSISTENT;
 }
 
 /* Copies to visible memory what something else than the domain wrote there; within one extent. */
@@ -231,6 +233,9 @@ static const char *media_read(struct sg_crash_replay *x, const struct sg_trace_e
 static const char *poison(struct sg_crash_replay *x, const struct sg_trace_event *e,
                           const char *name)
 {
+    if (!is_persistent(x, e->addr, e->len)) {
+        return outside;
+    }
     sg_persist_poison(x->p, e->addr, e->len);
     return NULL;
 }
@@ -251,6 +256,9 @@ static const char *other_write(struct sg_crash_replay *x, const struct sg_trace_
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_OTHER, .unit = (uint16_t)e->unit };
 
+    if (e->unit >= SG_PERSIST_DEVICES) {
+        return nobody;
+    }
     if (!write_visible(x, e)) {
         return outside;
     }
@@ -262,6 +270,9 @@ static const char *mark_bad(struct sg_crash_replay *x, const struct sg_trace_eve
 {
     if (e->arg != SG_PERSIST_UNCORRECTABLE && e->arg != SG_PERSIST_POISONED) {
         return "bad lines of a kind that does not exist";
+    }
+    if (!is_persistent(x, e->addr, e->len)) {
+        return outside;
     }
     sg_persist_mark_bad(x->p, e->addr, e->len, (enum sg_persist_bad_kind)e->arg);
     return NULL;
@@ -331,17 +342,19 @@ static const char *cut(struct sg_crash_replay *x, const struct sg_trace_event *e
 
     sg_persist_report_free(sg_persist_cut(x->p, &policy));
     g_hash_table_remove_all(x->flushes);
-    for (unsigned i = 0; i < x->extents; i++) {
-        memcpy(x->extent[i].visible, x->extent[i].media, x->extent[i].size);
-    }
+    x->is_cut = true;
     return NULL;
 }
 
 static const char *restart(struct sg_crash_replay *x, const struct sg_trace_event *e,
                            const char *name)
 {
-    if (!sg_persist_frozen(x->p)) {
+    if (!x->is_cut) {
         return "a restart without a cut";
+    }
+    x->is_cut = false;
+    for (unsigned i = 0; i < x->extents; i++) {
+        memcpy(x->extent[i].visible, x->extent[i].media, x->extent[i].size);
     }
     sg_persist_restart(x->p);
     return NULL;

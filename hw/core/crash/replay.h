@@ -34,8 +34,8 @@ void sg_crash_replay_free(struct sg_crash_replay *x);
 void sg_crash_replay_add(struct sg_crash_replay *x, uint8_t *visible, uint8_t *media);
 
 /*
- * One event; name is that of its number (sg_trace_name()), or NULL.  After a cut visible memory is
- * made equal to the media.  NULL, or a static text that says what is wrong.
+ * One event; name is that of its number (sg_trace_name()), or NULL.  A restart makes visible memory
+ * equal to the media.  NULL, or a static text that says what is wrong.
  */
 const char *sg_crash_replay_event(struct sg_crash_replay *x, const struct sg_trace_event *e,
                                   const char *name);
