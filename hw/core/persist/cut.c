@@ -19,8 +19,10 @@
  *   k <= stores before the first one that stays in a store buffer
  *   k = all                    in domain WHOLE
  *
- * The policy only chooses among the permitted states: the least, the most, or random.  Equal pages
- * of lines without a history, for which the policy leaves no choice, are handled as a whole.
+ * Each choice among what is permitted is a question (struct sg_persist_choice).  The policy only
+ * answers it: the least, the most, or random; or somebody else does, for all images one by one.
+ * Equal pages of lines without a history, for which the policy leaves no choice, are handled as a
+ * whole.
  */
 #include "persist/domain_impl.h"
 
@@ -48,29 +50,52 @@ static bool in_range(const struct cut *c, uint64_t addr, uint64_t len)
            c->policy->addr < addr + len;
 }
 
-/* One of n permitted choices; 0 loses the most. */
-static uint64_t choose(struct cut *c, uint64_t n, bool inside)
+/* The policies: each is a way to answer. */
+static uint32_t answer(struct cut *c, const struct sg_persist_choice *q)
 {
     switch (c->policy->outcome) {
     case SG_PERSIST_LOSE_ALL:
         return 0;
     case SG_PERSIST_KEEP_ALL:
-        return n - 1;
+        return q->n - 1;
     case SG_PERSIST_WORST_FOR:
-        if (!inside) {
-            return n - 1;
-        }
-        return c->policy->seed && n > 1 ? sg_dom_below(&c->rng, n - 1) : 0;
+        return q->inside && c->policy->seed ? sg_dom_below(&c->rng, q->n - 1) : q->worst;
     default: /* prefer the extremes */
         switch (sg_dom_random(&c->rng) >> 62) {
         case 0:
             return 0;
         case 1:
-            return n - 1;
+            return q->n - 1;
         default:
-            return sg_dom_below(&c->rng, n);
+            return sg_dom_below(&c->rng, q->n);
         }
     }
+}
+
+static uint32_t ask(struct cut *c, const struct sg_persist_choice *q)
+{
+    uint32_t taken;
+
+    if (q->n == 1) {
+        return 0;
+    }
+    taken = c->policy->choose ? c->policy->choose(c->policy->opaque, q) : answer(c, q);
+    sg_assert(taken < q->n);
+    return taken;
+}
+
+/* One of n states of a line; 0 loses the most. */
+static uint32_t choose(struct cut *c, uint32_t n, uint64_t addr)
+{
+    bool inside = in_range(c, addr, SG_PERSIST_LINE);
+
+    return ask(c, &(struct sg_persist_choice){
+                      .what = SG_PERSIST_CHOICE_LINE,
+                      .n = n,
+                      .worst = inside ? 0 : n - 1,
+                      .inside = inside,
+                      .addr = addr,
+                  });
 }
 
 /* ---- S0, S1, the store buffer ---- */
@@ -107,41 +132,53 @@ static void lose_s0(struct cut *c)
     }
 }
 
-/* Octets of a device's S1 that arrive; for WORST_FOR, all before the first write to the range. */
-static uint64_t posted_prefix(struct cut *c, const struct fifo *f)
+/* Aligned atoms that a piece of S1 touches. */
+static uint32_t atoms_of(const struct piece *x)
 {
-    uint64_t octets = 0;
+    return (x->addr + x->len - 1) / SG_PERSIST_ATOM - x->addr / SG_PERSIST_ATOM + 1;
+}
 
+/* The octets of its first atoms. */
+static uint32_t octets_of(const struct piece *x, uint32_t atoms)
+{
+    uint64_t end = sg_align_down(x->addr, SG_PERSIST_ATOM) + (uint64_t)atoms * SG_PERSIST_ATOM;
+
+    return atoms ? SG_MIN(end - x->addr, x->len) : 0;
+}
+
+/* Atoms of a device's S1 that arrive; for WORST_FOR, all before the first write to the range. */
+static uint32_t posted_prefix(struct cut *c, unsigned device)
+{
+    uint32_t atoms = 0, worst = 0;
+    bool clear = true;
+
+    for (const struct piece *x = c->p->s1[device].head; x; x = x->next) {
+        clear = clear && !in_range(c, x->addr, x->len);
+        atoms += atoms_of(x);
+        worst = clear ? atoms : worst;
+    }
     if (c->domain == SG_PERSIST_WHOLE) {
-        return f->octets;
+        return atoms;
     }
-    if (c->policy->outcome != SG_PERSIST_WORST_FOR) {
-        return choose(c, (uint64_t)f->octets + 1, false);
-    }
-    for (struct piece *x = f->head; x && !in_range(c, x->addr, x->len); x = x->next) {
-        octets += x->len;
-    }
-    return octets;
+    return ask(c, &(struct sg_persist_choice){
+                      .what = SG_PERSIST_CHOICE_POSTED,
+                      .unit = device,
+                      .n = atoms + 1,
+                      .worst = worst,
+                  });
 }
 
 static void cut_s1(struct cut *c, unsigned device)
 {
     struct fifo *f = &c->p->s1[device];
-    uint64_t left = posted_prefix(c, f);
+    uint32_t left = posted_prefix(c, device);
 
     while (f->head) {
-        struct piece *x = f->head;
-        uint64_t n = SG_MIN(left, x->len), end = x->addr + n;
+        uint32_t atoms = SG_MIN(left, atoms_of(f->head)), octets = octets_of(f->head, atoms);
 
-        if (n < x->len) {
-            /* The last atom is not torn. */
-            end = SG_MAX(x->addr, sg_align_down(end, SG_PERSIST_ATOM));
-            n = end - x->addr;
-            left = n;
-        }
-        left -= n;
-        piece_row(c, x, SG_PERSIST_S1, n);
-        sg_dom_post_visible(c->p, device, n);
+        left -= atoms;
+        piece_row(c, f->head, SG_PERSIST_S1, octets);
+        sg_dom_post_visible(c->p, device, octets);
     }
 }
 
@@ -150,22 +187,23 @@ static void cut_store_buffer(struct cut *c)
 {
     struct sg_persist *p = c->p;
     struct cpu *cpu = p->busy_cpu >= 0 ? p->cpu[p->busy_cpu] : NULL;
-    uint64_t n = 0;
+    uint64_t n, worst = 0;
 
     if (!cpu) {
         return;
     }
-    if (c->domain == SG_PERSIST_WHOLE) {
-        n = cpu->sb_count;
-    } else if (c->policy->outcome != SG_PERSIST_WORST_FOR) {
-        n = choose(c, cpu->sb_count + 1, false);
-    } else {
-        while (
-            n < cpu->sb_count &&
-            !in_range(c, cpu->sb[(cpu->sb_head + n) % SG_DOM_STORE_BUFFER].addr, SG_PERSIST_LINE)) {
-            n++;
-        }
+    while (
+        worst < cpu->sb_count &&
+        !in_range(c, cpu->sb[(cpu->sb_head + worst) % SG_DOM_STORE_BUFFER].addr, SG_PERSIST_LINE)) {
+        worst++;
     }
+    n = c->domain == SG_PERSIST_WHOLE ? cpu->sb_count
+                                      : ask(c, &(struct sg_persist_choice){
+                                                   .what = SG_PERSIST_CHOICE_BUFFER,
+                                                   .unit = p->busy_cpu,
+                                                   .n = cpu->sb_count + 1,
+                                                   .worst = worst,
+                                               });
     while (n--) {
         sg_dom_cpu_drain_one(p, cpu);
     }
@@ -234,7 +272,7 @@ static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigne
     permitted(c, l);
     k = untracked && p->config.untracked == SG_PERSIST_UNTRACKED_KEEP
             ? l->count /* flushed by its processor, together with the line */
-            : c->points[choose(c, c->point_count, in_range(c, e->base + off, SG_PERSIST_LINE))];
+            : c->points[choose(c, c->point_count, e->base + off)];
     row.fate = k == 0 ? SG_PERSIST_LOST : k < l->count ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
     if (k && !sg_dom_media_take(p, e, 1)) {
         row.fate = SG_PERSIST_REFUSED;
@@ -261,12 +299,11 @@ static void cut_without_history(struct cut *c, struct extent *e, size_t page_no,
         .stage = g->in_wpq & bit ? SG_PERSIST_S3 : SG_PERSIST_S2,
         .stores = SG_DOM_LINE_ATOMS,
     };
-    bool inside = in_range(c, e->base + off, SG_PERSIST_LINE);
     unsigned atoms = SG_DOM_LINE_ATOMS;
 
     if (c->domain <= SG_PERSIST_ADR) {
-        atoms = g->all_or_nothing & bit ? choose(c, 2, inside) * SG_DOM_LINE_ATOMS
-                                        : choose(c, SG_DOM_LINE_ATOMS + 1, inside);
+        atoms = g->all_or_nothing & bit ? choose(c, 2, e->base + off) * SG_DOM_LINE_ATOMS
+                                        : choose(c, SG_DOM_LINE_ATOMS + 1, e->base + off);
     }
     row.fate = atoms == 0                  ? SG_PERSIST_LOST
                : atoms < SG_DOM_LINE_ATOMS ? SG_PERSIST_PARTLY
@@ -289,6 +326,9 @@ static int foregone(const struct cut *c, uint64_t addr, uint64_t len)
     const struct sg_persist_policy *policy = c->policy;
     bool touched = in_range(c, addr, len);
 
+    if (policy->choose && c->domain <= SG_PERSIST_ADR) {
+        return 0;
+    }
     if (c->domain >= SG_PERSIST_EADR || policy->outcome == SG_PERSIST_KEEP_ALL) {
         return 1;
     }
@@ -388,9 +428,11 @@ static void cut_untracked_lines(struct cut *c, struct extent *e, uint64_t off, u
 
 static void cut_untracked(struct cut *c, struct extent *e)
 {
-    bool foregone_loss = c->policy->outcome == SG_PERSIST_LOSE_ALL && c->domain <= SG_PERSIST_ADR &&
+    bool foregone_loss = c->policy->outcome == SG_PERSIST_LOSE_ALL && !c->policy->choose &&
+                         c->domain <= SG_PERSIST_ADR &&
                          c->p->config.untracked == SG_PERSIST_UNTRACKED_AT_RISK;
-    bool keep = c->domain >= SG_PERSIST_EADR || c->policy->outcome == SG_PERSIST_KEEP_ALL ||
+    bool keep = c->domain >= SG_PERSIST_EADR ||
+                (c->policy->outcome == SG_PERSIST_KEEP_ALL && !c->policy->choose) ||
                 c->p->config.untracked == SG_PERSIST_UNTRACKED_KEEP;
     bool whole_runs = keep && !e->faults.read_only && !e->faults.wears_out;
     uint64_t off = 0, len, n;
@@ -407,7 +449,7 @@ static void cut_untracked(struct cut *c, struct extent *e)
         for (; len; len -= n, off += n) {
             n = whole_runs ? len : SG_PERSIST_LINE;
             cut_untracked_lines(c, e, off, n / SG_PERSIST_LINE,
-                                keep || choose(c, 2, in_range(c, e->base + off, SG_PERSIST_LINE)));
+                                keep || choose(c, 2, e->base + off));
         }
     }
 }

@@ -119,14 +119,18 @@ static void bound(struct sg_persist *p, struct line *l)
 
 /*
  * Merging takes stores out of S2', but a store buffer is a FIFO: if a line is so full that the next
- * store may cause a merge, the buffer drains first.  This may change any line.
+ * store may cause a merge, the buffer drains first.  The same if the store will be absorbed in a
+ * line without a history.  This may change any line.
  */
-static void make_room(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i)
+static void make_room(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                      bool written)
 {
     const struct page *g = e->pages[page_no];
+    bool has_history = g && g->has_history & 1ull << i;
 
-    if (p->busy_cpu >= 0 && p->cpu[p->busy_cpu]->sb_count && g && g->has_history & 1ull << i &&
-        sg_dom_line(p, g, i)->count + SG_DOM_LINE_ATOMS > line_limit(p)) {
+    if (p->busy_cpu >= 0 && p->cpu[p->busy_cpu]->sb_count && g &&
+        (has_history ? sg_dom_line(p, g, i)->count + SG_DOM_LINE_ATOMS > line_limit(p)
+                     : written && g->dirty & 1ull << i)) {
         sg_dom_cpu_drain_stores(p, p->cpu[p->busy_cpu]);
     }
 }
@@ -220,7 +224,7 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
     struct page *g;
     struct line *l;
 
-    make_room(p, e, page_no, i);
+    make_room(p, e, page_no, i, store->written);
     g = sg_dom_page(p, e, page_no);
     if (!(g->dirty & bit)) {
         l = new_line(p, g, i);

@@ -381,10 +381,40 @@ enum sg_persist_outcome {
     SG_PERSIST_WORST_FOR,
     SG_PERSIST_OUTCOMES,
 };
+
+/* What a cut asks: which of several permitted things happened. */
+enum sg_persist_choice_what {
+    SG_PERSIST_CHOICE_BUFFER, /* unit: vCPU; so many of its buffered stores left the processor */
+    SG_PERSIST_CHOICE_POSTED, /* unit: adapter; so many atoms of its S1 arrived */
+    SG_PERSIST_CHOICE_ORDER,  /* which adapter's next atom arrived first; no alternative is less */
+    SG_PERSIST_CHOICE_LINE,   /* addr: the line; in which of its states it is */
+    SG_PERSIST_CHOICES,
+};
+struct sg_persist_choice {
+    uint8_t what; /* enum sg_persist_choice_what */
+    uint16_t unit;
+    uint32_t n; /* alternatives, at least 2; 0 keeps the least, n - 1 the most */
+    /*
+     * The alternative that WORST_FOR takes: with the least of the policy's range and the most of
+     * all else.  inside: of a line in that range.
+     */
+    uint32_t worst;
+    bool inside;
+    uint64_t addr;
+};
+/*
+ * Answers 0 .. n - 1.  All answers in all cuts of one state lead to all images that are permitted,
+ * some more than once; the questions of a cut depend on the state and on the answers before only.
+ */
+typedef uint32_t sg_persist_choose(void *opaque, const struct sg_persist_choice *choice);
+
 struct sg_persist_policy {
     uint8_t outcome; /* enum sg_persist_outcome */
     uint64_t seed;
     uint64_t addr, len; /* WORST_FOR */
+    /* Not NULL: decides, instead of outcome and seed.  Such a cut cannot be replayed. */
+    sg_persist_choose *choose;
+    void *opaque;
 };
 const char *sg_persist_outcome_name(enum sg_persist_outcome outcome);
 int sg_persist_outcome_parse(const char *name); /* "lose-all", "keep-all", "random", "worst-for" */

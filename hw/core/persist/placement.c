@@ -373,7 +373,10 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
     if (p->frozen) {
         return true;
     }
-    sg_persist_device_fence(p, source->unit);
+    sg_persist_dma_read(p, source->unit, addr, SG_PERSIST_ATOM);
+    if (p->frozen) {
+        return true;
+    }
     e = sg_dom_extent(p, addr, SG_PERSIST_ATOM, &off);
     if (!e) {
         return false;

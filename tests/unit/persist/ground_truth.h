@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the contract of docs/persistence.md lets a power cut leave: all of it, for a short trace.
+ *
+ * The world has two lines of sixteen halves of an atom; a half holds one octet's value.  A trace is
+ * a list of events.  ground_truth() follows every machine that the contract allows, with caches,
+ * buffers and queues as such, and collects what each has on its media after the cut.  It knows
+ * nothing of histories, and shares no code with hw/core/persist.
+ *
+ * Visible memory is that of the trace: E1 and E3 happen where the trace has them (GT_SETTLE,
+ * GT_FENCE_DEVICE...), or at the cut.
+ */
+#ifndef SG_TESTS_PERSIST_GROUND_TRUTH_H
+#define SG_TESTS_PERSIST_GROUND_TRUTH_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum gt_sizes {
+    GT_LINES = 2,
+    GT_LINE = 16, /* halves */
+    GT_WORLD = GT_LINES * GT_LINE,
+    GT_CPUS = 2,
+    GT_DEVICES = 2,
+    GT_EVENTS = 16,
+    GT_PARTS = 32, /* non-temporal atoms in a trace, at most */
+};
+
+enum gt_kind {
+    GT_WRITE,        /* adapter who */
+    GT_ATOM,         /* Atomic Write of adapter who, after what its connection has in S0 */
+    GT_SWAP,         /* Compare-and-Swap of adapter who; how: it finds another value */
+    GT_SETTLE,       /* adapter who: S0 to S1 */
+    GT_FENCE_DEVICE, /* adapter who: all of S1 becomes visible */
+    GT_READ,         /* adapter who reads */
+    GT_FLUSH,        /* RDMA Flush of adapter who; how: SG_FLUSH_* */
+    GT_OTHER,        /* a device that is no adapter writes (half of) an atom */
+    GT_STORE,        /* vCPU who; how: enum gt_report */
+    GT_STORE_NT,
+    GT_CPU_FLUSH, /* vCPU who; how: enum sg_persist_cpu_flush */
+    GT_CPU_FENCE,
+    GT_SYNC, /* a CPU tells a device something */
+    GT_DEEP_FLUSH,
+    GT_KINDS,
+};
+
+/* When the model learns of a store; the contract does not care. */
+enum gt_report { GT_TOLD_BEFORE, GT_TOLD_BOTH, GT_TOLD_AFTER, GT_REPORTS };
+
+struct gt_event {
+    uint8_t kind, who;
+    uint8_t at, units; /* halves; the line of at for GT_CPU_FLUSH */
+    uint8_t value;     /* written to each half */
+    uint8_t how;
+};
+
+/* A rule of the ground truth that is wrong on purpose: the comparison must notice each. */
+enum gt_slip {
+    GT_RIGHT,
+    GT_CLWB_OF_LATER_STORES, /* a fence makes certain what its line has at the fence */
+    GT_CLWB_AT_ONCE,
+    GT_NT_IN_ORDER,
+    GT_NT_KEPT_FROM_READERS, /* a read proves nothing */
+    GT_NT_LEAVES_ANY_TIME_ANOTHER_ACTS,
+    GT_FENCE_FORGETS_NT,
+    GT_QUEUE_HOLDS_LINES, /* domain none: S3 keeps no older generation */
+    GT_POSTED_ANY_ORDER,
+    GT_DDIO_NEVER,
+    GT_FLUSH_OF_CACHE_ONLY, /* a Flush leaves S1 alone */
+    GT_BUFFER_ANY_ORDER,
+    GT_LINES_TEAR, /* no order within a line */
+    GT_SLIPS,
+};
+
+struct gt_trace {
+    uint8_t domain; /* enum sg_persist_domain */
+    bool ddio, s0, s1, store_buffer;
+    uint8_t slip; /* enum gt_slip */
+    unsigned count;
+    struct gt_event event[GT_EVENTS];
+};
+
+/*
+ * The set of images (GT_WORLD octets each, owned by the set), or NULL if there are more than @most
+ * machines to follow.
+ */
+GHashTable *ground_truth(const struct gt_trace *trace, unsigned most);
+
+guint gt_hash(const uint8_t *octets, size_t len);
+/* A set of images. */
+GHashTable *gt_set_new(void);
+void gt_set_add(GHashTable *set, const uint8_t image[GT_WORLD]);
+bool gt_set_has(GHashTable *set, const uint8_t image[GT_WORLD]);
+
+/* Appends the trace, one event a line, and an image as text. */
+void gt_print(GString *out, const struct gt_trace *trace);
+void gt_print_image(GString *out, const uint8_t image[GT_WORLD]);
+
+#endif

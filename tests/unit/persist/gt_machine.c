@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "gt_machine.h"
+
+#include <string.h>
+
+unsigned gt_line_of(const struct gt_part *x)
+{
+    return x->at / GT_LINE;
+}
+
+bool gt_keeps_cache(const struct gt_world *w)
+{
+    return w->t->domain >= SG_PERSIST_EADR;
+}
+
+void gt_evict(const struct gt_world *w, struct gt_machine *m, unsigned line)
+{
+    if (!gt_keeps_cache(w)) {
+        memcpy(m->queue + line * GT_LINE, m->cache + line * GT_LINE, GT_LINE);
+        m->queued[line] = m->version[line];
+        for (unsigned c = 0; c < GT_CPUS; c++) {
+            m->note[c][line] = 0; /* done */
+        }
+    }
+}
+
+void gt_drain(struct gt_machine *m, unsigned line)
+{
+    memcpy(m->media + line * GT_LINE, m->queue + line * GT_LINE, GT_LINE);
+}
+
+void gt_reach_cache(struct gt_machine *m, const struct gt_part *x)
+{
+    memset(m->cache + x->at, x->value, x->units);
+    m->version[gt_line_of(x)]++;
+}
+
+bool gt_has_left(const struct gt_machine *m, unsigned nt)
+{
+    return m->left >> nt & 1;
+}
+
+static bool same_atom(const struct gt_part *a, const struct gt_part *b)
+{
+    return a->at / 2 == b->at / 2;
+}
+
+bool gt_may_leave(const struct gt_world *w, const struct gt_machine *m, unsigned nt)
+{
+    if (gt_has_left(m, nt) || m->drained < w->nt[nt].after) {
+        return false;
+    }
+    for (unsigned i = 0; i < nt; i++) {
+        if (!gt_has_left(m, i) && w->nt[i].cpu == w->nt[nt].cpu &&
+            (w->t->slip == GT_NT_IN_ORDER ? gt_line_of(&w->nt[i]) == gt_line_of(&w->nt[nt])
+                                          : same_atom(&w->nt[i], &w->nt[nt]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void gt_leave(const struct gt_world *w, struct gt_machine *m, unsigned nt)
+{
+    m->left |= 1u << nt;
+    gt_reach_cache(m, &w->nt[nt]);
+    gt_evict(w, m, gt_line_of(&w->nt[nt]));
+}
+
+/* A plain store of the same CPU to the line goes to the cache: its older ones are there then. */
+void gt_fold(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
+{
+    for (unsigned i = 0; i < w->nts; i++) {
+        const struct gt_part *nt = &w->nt[i];
+
+        if (!gt_has_left(m, i) && nt->cpu == x->cpu && gt_line_of(nt) == gt_line_of(x) &&
+            nt->event < x->event) {
+            m->left |= 1u << i;
+            gt_reach_cache(m, nt);
+            m->note[x->cpu][gt_line_of(x)] = gt_keeps_cache(w) ? 0 : m->version[gt_line_of(x)];
+        }
+    }
+}
+
+/* All non-temporal stores of a CPU to a line have left (cpu -1: of all CPUs, but not of @but). */
+bool gt_line_left(const struct gt_world *w, const struct gt_machine *m, unsigned line, int cpu,
+                  int but)
+{
+    for (unsigned i = 0; i < w->nts; i++) {
+        if (!gt_has_left(m, i) && gt_line_of(&w->nt[i]) == line && w->nt[i].cpu != but &&
+            (cpu < 0 || w->nt[i].cpu == cpu)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void gt_note(const struct gt_world *w, struct gt_machine *m, unsigned cpu, unsigned line)
+{
+    if (!gt_keeps_cache(w)) {
+        m->note[cpu][line] = m->queued[line] < m->version[line] ? m->version[line] : 0;
+        if (w->t->slip == GT_CLWB_AT_ONCE) {
+            gt_evict(w, m, line);
+        }
+    }
+}
+
+/* The next entry of the store buffer leaves; false: it cannot. */
+bool gt_leave_buffer(const struct gt_world *w, struct gt_machine *m)
+{
+    const struct gt_part *x = &w->buffer[m->drained];
+
+    switch (x->kind) {
+    case BUFFERED_STORE:
+        gt_fold(w, m, x);
+        gt_reach_cache(m, x);
+        break;
+    case BUFFERED_NOTE:
+        gt_note(w, m, x->cpu, gt_line_of(x));
+        break;
+    default:
+        for (unsigned i = 0; i < w->nts; i++) {
+            if (!gt_has_left(m, i) && w->nt[i].cpu == x->cpu &&
+                gt_line_of(&w->nt[i]) == gt_line_of(x) && w->nt[i].event < x->event) {
+                return false;
+            }
+        }
+        gt_evict(w, m, gt_line_of(x));
+    }
+    m->drained++;
+    return true;
+}
+
+void gt_arrive_one(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
+{
+    gt_reach_cache(m, x);
+    if (!w->t->ddio || w->t->slip == GT_DDIO_NEVER) {
+        gt_evict(w, m, gt_line_of(x));
+    }
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A machine of the ground truth: where its data are, and how they may move.  Shared by gt_machine.c
+ * (one machine) and ground_truth.c (all of them) only.
+ */
+#ifndef SG_TESTS_PERSIST_GT_MACHINE_H
+#define SG_TESTS_PERSIST_GT_MACHINE_H
+
+#include "ground_truth.h"
+#include "persist/persist.h"
+
+/* Consecutive halves of one line. */
+struct gt_part {
+    uint8_t at, units, value, cpu;
+    uint8_t kind;  /* enum gt_buffered */
+    uint8_t event; /* its number in the trace */
+    uint8_t after; /* non-temporal: so many entries of the store buffer leave before it */
+};
+
+enum gt_buffered { BUFFERED_STORE, BUFFERED_NOTE, BUFFERED_CLFLUSH };
+
+struct gt_machine {
+    uint8_t media[GT_WORLD], queue[GT_WORLD], cache[GT_WORLD];
+    uint8_t version[GT_LINES], queued[GT_LINES]; /* stores that reached the line, and S3 */
+    uint8_t note[GT_CPUS][GT_LINES];             /* version that the next fence makes certain */
+    uint8_t arrived[GT_DEVICES];                 /* at the cut: atoms of S1 */
+    uint8_t drained;                             /* entries of the store buffer */
+    uint32_t left;                               /* non-temporal stores: bits */
+};
+
+struct gt_world {
+    const struct gt_trace *t;
+    GArray *machines; /* struct gt_machine, all different */
+    GHashTable *known;
+    unsigned most;
+    bool too_many, cutting;
+    uint8_t visible[GT_WORLD];
+    struct gt_part buffer[64], nt[GT_PARTS];
+    unsigned buffered, nts, now;
+    int buffer_cpu;
+    struct gt_part s0[GT_DEVICES][64], s1[GT_DEVICES][64];
+    unsigned s0_count[GT_DEVICES], s1_count[GT_DEVICES];
+};
+
+unsigned gt_line_of(const struct gt_part *x);
+/* Does the domain keep the cache? */
+bool gt_keeps_cache(const struct gt_world *w);
+bool gt_has_left(const struct gt_machine *m, unsigned nt);
+/* E6; E12. */
+void gt_evict(const struct gt_world *w, struct gt_machine *m, unsigned line);
+void gt_drain(struct gt_machine *m, unsigned line);
+void gt_reach_cache(struct gt_machine *m, const struct gt_part *x);
+/* E8 of the non-temporal store with this number. */
+bool gt_may_leave(const struct gt_world *w, const struct gt_machine *m, unsigned nt);
+void gt_leave(const struct gt_world *w, struct gt_machine *m, unsigned nt);
+/* A plain store of the same CPU to the line goes to the cache: its older ones are there then. */
+void gt_fold(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x);
+/* All non-temporal stores of a CPU to a line have left; cpu -1: of all CPUs, but not of @but. */
+bool gt_line_left(const struct gt_world *w, const struct gt_machine *m, unsigned line, int cpu,
+                  int but);
+/* A CLWB: the next fence makes certain what the line has now. */
+void gt_note(const struct gt_world *w, struct gt_machine *m, unsigned cpu, unsigned line);
+/* The next entry of the store buffer leaves; false: it cannot. */
+bool gt_leave_buffer(const struct gt_world *w, struct gt_machine *m);
+/* DMA of one part becomes visible. */
+void gt_arrive_one(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x);
+
+#endif

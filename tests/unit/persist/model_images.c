@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "model_images.h"
+
+#include "base/bytes.h"
+
+enum { HALF = SG_PERSIST_ATOM / 2, SIZE = SG_PERSIST_PAGE, DEPTH = 256 };
+
+/* The answers of the present run, and those that it begins with. */
+struct answers {
+    uint32_t taken[DEPTH], n[DEPTH];
+    unsigned given, asked;
+};
+
+static uint32_t answer(void *opaque, const struct sg_persist_choice *choice)
+{
+    struct answers *w = opaque;
+
+    T_TRUE(w->asked < DEPTH && choice->n >= 2);
+    if (w->asked == w->given) {
+        w->taken[w->given] = 0;
+        w->n[w->given++] = choice->n;
+    }
+    T_EQ_U64(w->n[w->asked], choice->n);
+    return w->taken[w->asked++];
+}
+
+/* The next run's answers; false: all were given. */
+static bool next_answers(struct answers *w)
+{
+    while (w->given && w->taken[w->given - 1] + 1 == w->n[w->given - 1]) {
+        w->given--;
+    }
+    if (!w->given) {
+        return false;
+    }
+    w->taken[w->given - 1]++;
+    return true;
+}
+
+static struct sg_persist_source source_of(const struct gt_event *e)
+{
+    bool cpu = e->kind >= GT_STORE && e->kind <= GT_CPU_FENCE;
+
+    return (struct sg_persist_source){
+        .agent = cpu                   ? SG_PERSIST_CPU
+                 : e->kind == GT_OTHER ? SG_PERSIST_OTHER
+                                       : SG_PERSIST_ADAPTER,
+        .unit = e->who,
+        .qpn = cpu ? 0 : 7 + e->who,
+    };
+}
+
+static void store(struct dom_rig *r, const struct gt_event *e, const uint8_t *data)
+{
+    struct sg_persist_source who = source_of(e);
+    unsigned flags = e->kind == GT_STORE_NT ? SG_PERSIST_STORE_NT : 0;
+    size_t off = e->at * HALF, len = e->units * HALF;
+
+    if (e->how == GT_TOLD_BEFORE) {
+        flags |= SG_PERSIST_STORE_WRITE;
+    } else {
+        memcpy(r->visible + off, data, len);
+    }
+    T_TRUE(sg_persist_cpu_store(r->p, &who, RIG_BASE + off, data, len, flags));
+}
+
+static void swap(struct dom_rig *r, const struct gt_event *e, const uint8_t *data)
+{
+    struct sg_persist_source who = source_of(e);
+    uint64_t found;
+
+    sg_persist_device_fence(r->p, e->who);
+    found = sg_get_le64(r->visible + e->at * HALF) + e->how;
+    T_TRUE(sg_persist_atomic(r->p, &who, RIG_BASE + e->at * HALF, &found, sg_get_le64(data)));
+}
+
+static void dma(struct dom_rig *r, const struct gt_event *e, const uint8_t *data)
+{
+    struct sg_persist_source who = source_of(e);
+    uint64_t addr = RIG_BASE + e->at * HALF, len = e->units * HALF;
+    struct sg_pm_op op = { .len = len, .flags = e->how };
+
+    switch (e->kind) {
+    case GT_WRITE:
+        T_TRUE(sg_persist_dma_write(r->p, &who, addr, data, len));
+        break;
+    case GT_ATOM:
+        sg_persist_settle(r->p, e->who, who.qpn);
+        T_TRUE(sg_persist_atom_store(r->p, &who, addr, data));
+        break;
+    case GT_SWAP:
+        swap(r, e, data);
+        break;
+    case GT_SETTLE:
+        sg_persist_settle(r->p, e->who, who.qpn);
+        break;
+    case GT_FENCE_DEVICE:
+        sg_persist_device_fence(r->p, e->who);
+        break;
+    case GT_READ:
+        sg_persist_dma_read(r->p, e->who, addr, len);
+        break;
+    case GT_FLUSH:
+        T_EQ_INT(sg_persist_flush(r->p, &who, addr, &op), SG_PM_DONE);
+        break;
+    default:
+        memcpy(r->visible + e->at * HALF, data, len);
+        T_TRUE(sg_persist_other_write(r->p, &who, addr, len));
+    }
+}
+
+static void run_event(struct dom_rig *r, const struct gt_event *e)
+{
+    struct sg_persist_source who = source_of(e);
+    uint8_t data[GT_WORLD * HALF];
+
+    memset(data, e->value, sizeof(data));
+    switch (e->kind) {
+    case GT_STORE:
+    case GT_STORE_NT:
+        store(r, e, data);
+        break;
+    case GT_CPU_FLUSH:
+        sg_persist_cpu_flush(r->p, &who, RIG_BASE + e->at * HALF, e->how);
+        break;
+    case GT_CPU_FENCE:
+        sg_persist_cpu_fence(r->p, &who, e->how);
+        break;
+    case GT_SYNC:
+        sg_persist_cpu_sync(r->p);
+        break;
+    case GT_DEEP_FLUSH:
+        sg_persist_deep_flush(r->p, RIG_BASE + e->at * HALF, e->units * HALF);
+        break;
+    default:
+        dma(r, e, data);
+    }
+}
+
+static void run(struct dom_rig *r, const struct gt_trace *t, bool check)
+{
+    rig_init(r);
+    r->config.domain = t->domain;
+    r->config.ddio = t->ddio;
+    r->config.store_buffer = t->store_buffer;
+    r->config.placement_delay_ns = t->s0 ? 1000 : 0;
+    r->config.posted_drain = t->s1 ? SG_PERSIST_NEVER : SG_PERSIST_EAGER;
+    r->limits.log_events = 64;
+    r->limits.check = check;
+    rig_up(r, SIZE);
+    for (unsigned i = 0; i < t->count; i++) {
+        run_event(r, &t->event[i]);
+    }
+    if (check) {
+        sg_assert_persist_state(r->p, true);
+    }
+}
+
+static void read_image(const uint8_t *media, uint8_t image[GT_WORLD])
+{
+    for (unsigned i = 0; i < GT_WORLD; i++) {
+        image[i] = media[i * HALF];
+        for (unsigned k = 1; k < HALF; k++) {
+            T_EQ_INT(media[i * HALF + k], image[i]);
+        }
+    }
+}
+
+void model_image(const struct gt_trace *trace, const struct sg_persist_policy *policy, bool preview,
+                 uint8_t image[GT_WORLD])
+{
+    uint8_t media[GT_WORLD * HALF];
+    struct dom_rig r;
+
+    run(&r, trace, true);
+    if (preview) {
+        T_TRUE(sg_persist_preview(r.p, policy, RIG_BASE, media, sizeof(media)));
+        read_image(media, image);
+    } else {
+        sg_persist_report_free(sg_persist_cut(r.p, policy));
+        read_image(r.media, image);
+    }
+    rig_down(&r);
+}
+
+GHashTable *model_images(const struct gt_trace *trace, unsigned most, unsigned *cuts)
+{
+    struct answers w = { .given = 0 };
+    struct sg_persist_policy policy = { .choose = answer, .opaque = &w };
+    GHashTable *set = gt_set_new();
+    uint8_t image[GT_WORLD];
+
+    *cuts = 0;
+    do {
+        struct dom_rig r;
+
+        w.asked = 0;
+        run(&r, trace, *cuts == 0);
+        sg_persist_report_free(sg_persist_cut(r.p, &policy));
+        read_image(r.media, image);
+        gt_set_add(set, image);
+        rig_down(&r);
+        if (++*cuts == most) {
+            g_hash_table_destroy(set);
+            return NULL;
+        }
+    } while (next_answers(&w));
+    return set;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * All images that a domain can leave after a trace of ground_truth.h: the trace is run again and
+ * again, and each cut answers the questions in another way, until all answers were given.
+ */
+#ifndef SG_TESTS_PERSIST_MODEL_IMAGES_H
+#define SG_TESTS_PERSIST_MODEL_IMAGES_H
+
+#include "ground_truth.h"
+#include "rig.h"
+
+/* NULL: there are more than @most ways to answer.  *cuts: how many there were. */
+GHashTable *model_images(const struct gt_trace *trace, unsigned most, unsigned *cuts);
+/* One image, of a cut by this policy; preview: of a preview, S0 and S1 being lost. */
+void model_image(const struct gt_trace *trace, const struct sg_persist_policy *policy, bool preview,
+                 uint8_t image[GT_WORLD]);
+
+#endif
