@@ -80,6 +80,7 @@ static void now_clean(struct sg_persist *p, struct extent *e, size_t page_no, ui
     g->has_history &= ~mask;
     g->all_or_nothing &= ~mask;
     g->in_wpq &= ~mask;
+    g->noted &= ~mask;
     if (!g->dirty) {
         sg_dom_page_free(p, e, page_no);
     }
@@ -231,6 +232,9 @@ bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq)
         return true;
     }
     if (!(g->has_history & 1ull << i)) {
+        if (sg_dom_full_seq(p, g->ref[i]) > seq) {
+            return true; /* all of it is younger */
+        }
         return sg_dom_advance_page(p, e, page_no, 1ull << i, SG_DOM_TO_S3, true);
     }
     l = sg_dom_line(p, g, i);

@@ -260,6 +260,31 @@ static void store_in_lines(struct sg_persist *p, struct extent *e, uint64_t off,
     }
 }
 
+void sg_persist_will_change(struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    uint64_t off;
+    struct extent *e = len ? sg_dom_extent(p, addr, len, &off) : NULL;
+
+    if (e && p->config.cpu_tracking && !p->frozen) {
+        sg_dom_announce(p, e, off, len);
+    }
+}
+
+void sg_dom_announce(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
+{
+    sg_dom_tell_apart(p, e, off, len);
+    p->announced = e->base + off;
+    p->announced_len = len;
+}
+
+bool sg_dom_was_announced(struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    bool was = p->announced == addr && p->announced_len == len;
+
+    p->announced_len = 0;
+    return was;
+}
+
 bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *source,
                           uint64_t addr, const void *buf, size_t len, unsigned flags)
 {
@@ -271,6 +296,7 @@ bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *
         return false;
     }
     if (tracked) {
+        flags |= sg_dom_was_announced(p, addr, len) ? SG_PERSIST_STORE_ANNOUNCED : 0;
         sg_dom_others_drain(p, source->unit);
         seq = sg_dom_log_payload(p, SG_PERSIST_EV_CPU_STORE, source, addr, buf, len, flags);
         store_in_lines(p, e, off, buf, len, seq, flags, source->unit);
@@ -287,9 +313,23 @@ bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *
 
 /* ---- Flushes and fences ---- */
 
+/* From here on the line's stores so far have to be told from later ones. */
+static void mark_noted(struct sg_persist *p, uint64_t addr)
+{
+    uint64_t off = 0;
+    struct extent *e = sg_dom_extent(p, addr, SG_PERSIST_LINE, &off);
+    struct page *g = e ? e->pages[off / SG_PERSIST_PAGE] : NULL;
+
+    if (g) {
+        g->noted |= g->dirty & ~g->has_history & 1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE);
+    }
+}
+
 static void note_flush(struct sg_persist *p, struct cpu *c, uint64_t addr, uint64_t seq)
 {
     struct cpu_entry x = { .addr = addr, .seq = seq };
+
+    mark_noted(p, addr);
 
     if (c->flushes->len - c->flushes_done >= SG_DOM_CPU_FLUSHES) {
         struct cpu_entry *oldest = &g_array_index(c->flushes, struct cpu_entry, c->flushes_done++);

@@ -58,6 +58,7 @@ struct page {
     uint64_t has_history;    /* has a struct line */
     uint64_t all_or_nothing; /* no history: a cut keeps all of the line or nothing */
     uint64_t in_wpq;         /* no history: in S3; implies all_or_nothing */
+    uint64_t noted;          /* no history: a CLWB or CLFLUSHOPT came since it is dirty */
     /* With a history: number of the struct line; without: low 32 bits of its first event's seq. */
     uint32_t ref[SG_DOM_PAGE_LINES];
 };
@@ -149,7 +150,8 @@ struct sg_persist {
     uint64_t posted_due_ns;
 
     struct cpu *cpu[SG_PERSIST_VCPUS];
-    int busy_cpu; /* the only one with anything in S2', or -1 */
+    int busy_cpu;                      /* the only one with anything in S2', or -1 */
+    uint64_t announced, announced_len; /* sg_persist_will_change() */
 
     struct sg_dom_bad_ranges bad[2]; /* by kind - 1 */
     uint64_t bad_generation;
@@ -300,6 +302,15 @@ bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, u
 /* Begins a line's history; pre: its visible content before the next store. */
 struct line *sg_dom_line_begin_history(struct sg_persist *p, struct extent *e, size_t page_no,
                                        unsigned i, const uint8_t *pre);
+/* Lines of the range that are dirty without a history get one: they are about to be changed. */
+void sg_dom_tell_apart(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
+/* The event with these low bits of its number, of the last 2^32. */
+static inline uint64_t sg_dom_full_seq(const struct sg_persist *p, uint32_t low)
+{
+    uint64_t seq = (p->seq & ~0xffffffffull) | low;
+
+    return seq > p->seq && seq > UINT32_MAX ? seq - (1ull << 32) : seq;
+}
 /* Leading stores that are not in S2', and those up to an event (rounded up over glue). */
 unsigned sg_dom_line_cached(const struct sg_persist *p, const struct line *l);
 unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq);
@@ -381,6 +392,9 @@ void sg_dom_cpu_drain_stores(struct sg_persist *p, struct cpu *c);
 /* Executes the oldest entry of the store buffer. */
 void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c);
 void sg_dom_cpu_clear(struct sg_persist *p);
+/* Somebody is about to change a range, and will report it.  Was this change announced? */
+void sg_dom_announce(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
+bool sg_dom_was_announced(struct sg_persist *p, uint64_t addr, uint64_t len);
 /* Every vCPU's flushes and stores so far, as if each had executed a fence. */
 void sg_dom_cpu_fence_all(struct sg_persist *p);
 

@@ -377,11 +377,17 @@ static bool replay_event(struct sg_persist *p, const struct sg_persist_event *e,
         if (!x || !data) {
             return false;
         }
+        if (e->arg & SG_PERSIST_STORE_ANNOUNCED) {
+            sg_dom_announce(p, x, off, e->len);
+        }
         memcpy(x->visible + off, data, e->len);
         return sg_persist_other_write(p, &who, e->addr, e->len);
     case SG_PERSIST_EV_CPU_STORE:
         if (!(e->arg & SG_PERSIST_STORE_WRITE) &&
             (x = sg_dom_extent(p, e->addr, e->len, &off)) != NULL && data) {
+            if (e->arg & SG_PERSIST_STORE_ANNOUNCED) {
+                sg_dom_announce(p, x, off, e->len);
+            }
             memcpy(x->visible + off, data, e->len);
         }
         return data && sg_persist_cpu_store(p, &who, e->addr, data, e->len, e->arg);

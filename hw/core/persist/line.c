@@ -15,9 +15,13 @@
  * all_or_nothing, in an unknown order, so that a cut keeps all of the line or nothing.  This is the
  * form of nearly all that an adapter writes: it costs a bit and a word per line and no copy.
  *
- * A line gets a history when a second store needs a state in between.  When a history grows beyond
- * limits.line_stores its oldest stores are merged: they are glued together, and those to the same
- * atom become one.  Glue removes cut points and moves none, so merging removes permitted outcomes
+ * A line gets a history when a second store needs a state in between: one to an atom that is not
+ * above all that changed, one after a CLWB of the line (the bit noted), one of a CPU or an Atomic.
+ * The states before such a store follow from the two memories only while it is not yet visible, so
+ * a store that is reported after the fact has to be announced (sg_dom_tell_apart()), or is merged.
+ *
+ * When a history grows beyond limits.line_stores its oldest stores are merged: they are glued
+ * together, and those to the same atom become one.  Glue removes cut points and moves none, so merging removes permitted outcomes
  * and adds no forbidden one.  When all histories together have limits.stores, each is limited
  * to 8.  A line that DMA overwrites as a whole again and again loses its history: its state
  * before the last version is the media's content or nothing.
@@ -30,13 +34,6 @@
  * the first wpq_count stores are one glued group, which a write-pending queue keeps or loses.
  */
 #include "persist/domain_impl.h"
-
-static uint64_t full_seq(const struct sg_persist *p, uint32_t low)
-{
-    uint64_t seq = (p->seq & ~0xffffffffull) | low;
-
-    return seq > p->seq && seq > UINT32_MAX ? seq - (1ull << 32) : seq;
-}
 
 static void append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t mask,
                    const uint8_t data[SG_PERSIST_ATOM], uint64_t seq, uint8_t flags)
@@ -161,6 +158,7 @@ static struct line *new_line(struct sg_persist *p, struct page *g, unsigned i)
     *l = (struct line){ 0 };
     g->dirty |= 1ull << i;
     g->has_history |= 1ull << i;
+    g->noted &= ~(1ull << i);
     g->ref[i] = n;
     return l;
 }
@@ -170,7 +168,7 @@ struct line *sg_dom_line_begin_history(struct sg_persist *p, struct extent *e, s
 {
     struct page *g = e->pages[page_no];
     const uint8_t *media = e->media + (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
-    uint64_t seq = full_seq(p, g->ref[i]), bit = 1ull << i;
+    uint64_t seq = sg_dom_full_seq(p, g->ref[i]), bit = 1ull << i;
     bool all_or_nothing = g->all_or_nothing & bit, in_wpq = g->in_wpq & bit;
     struct line *l = new_line(p, g, i);
 
@@ -185,9 +183,27 @@ struct line *sg_dom_line_begin_history(struct sg_persist *p, struct extent *e, s
     }
     if (l->last) {
         sg_dom_rec(p, l->last)->flags &= ~REC_GLUE;
+    } else {
+        append(p, l, 0, 0xff, pre, seq, 0); /* no history is empty */
     }
     l->wpq_count = in_wpq ? l->count : 0;
     return l;
+}
+
+void sg_dom_tell_apart(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
+{
+    SG_DOM_FOR_PAGES(e, page_no, off, len) {
+        const struct page *g = e->pages[page_no];
+        uint64_t lines = sg_dom_page_mask(page_no, off, len) & g->dirty & ~g->has_history;
+
+        for (; lines; lines &= lines - 1) {
+            unsigned i = __builtin_ctzll(lines);
+
+            sg_dom_line_begin_history(p, e, page_no, i,
+                                      e->visible + (uint64_t)page_no * SG_PERSIST_PAGE +
+                                          i * SG_PERSIST_LINE);
+        }
+    }
 }
 
 /* The line's content was overwritten before the store was reported: nothing in between is known. */
@@ -302,28 +318,34 @@ enum form_change {
     FORM_HAS_STORE_MORE, /* in its history, which may begin with this store */
 };
 
-/* Octets [in, in + n) of line i are written. */
+/*
+ * Octets [in, in + n) of line i are written.  The line stays without a history if nothing from the
+ * first atom of these on has changed before: not even this atom, for it had a value in between.
+ */
 static enum form_change form_change(const struct sg_persist *p, const struct dma_write *w,
                                     unsigned i, unsigned in, unsigned n)
 {
     const struct page *g = w->e->pages[w->page_no];
     uint64_t at = (uint64_t)w->page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, bit = 1ull << i;
     bool full = n == SG_PERSIST_LINE, scarce = p->recs.live > p->limits.stores;
-    unsigned above = sg_align_down(in, SG_PERSIST_ATOM) + SG_PERSIST_ATOM;
+    unsigned above = sg_align_down(in, SG_PERSIST_ATOM);
 
     if (g->has_history & bit) {
         return full && (scarce || sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS)
                    ? FORM_LOSES_HISTORY
                    : FORM_HAS_STORE_MORE;
     }
-    if (g->in_wpq & bit) {
+    if ((g->in_wpq | g->noted) & bit) {
         return FORM_HAS_STORE_MORE;
     }
     if (full && scarce) {
         return FORM_ALL_OR_NOTHING;
     }
-    return g->all_or_nothing & bit || memcmp(w->e->visible + at + above, w->e->media + at + above,
-                                             SG_PERSIST_LINE - above) == 0
+    if (g->all_or_nothing & bit) {
+        return p->config.cpu_tracking && !scarce && !full ? FORM_HAS_STORE_MORE : FORM_STAYS;
+    }
+    return memcmp(w->e->visible + at + above, w->e->media + at + above, SG_PERSIST_LINE - above) ==
+                   0
                ? FORM_STAYS
                : FORM_HAS_STORE_MORE;
 }

@@ -19,7 +19,7 @@ struct page *sg_dom_page(struct sg_persist *p, struct extent *e, size_t page_no)
     n = sg_dom_pool_get(&p->pages);
     g = sg_dom_pool_at(&p->pages, n);
     g->number = n;
-    g->dirty = g->has_history = g->all_or_nothing = g->in_wpq = 0;
+    g->dirty = g->has_history = g->all_or_nothing = g->in_wpq = g->noted = 0;
     e->pages[page_no] = g;
     e->map[page_no / 64] |= 1ull << (page_no % 64);
     e->top[page_no / 4096] |= 1ull << (page_no / 64 % 64);

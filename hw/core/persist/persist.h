@@ -252,16 +252,27 @@ enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, voi
 /* A Verify of the range failed.  With poison_on_mismatch it is unreadable until rewritten. */
 void sg_persist_poison(struct sg_persist *p, uint64_t addr, uint64_t len);
 
-/* A write by another device, already in visible memory: S2 with ddio, else S3.  False: refused. */
+/*
+ * A write by another device, already in visible memory: S2 with ddio, else S3.  A line's octets, in
+ * unknown order, share their fate.  False: refused.
+ */
 bool sg_persist_other_write(struct sg_persist *p, const struct sg_persist_source *source,
                             uint64_t addr, uint64_t len);
 
 /* ---- Events of CPUs; source.agent is SG_PERSIST_CPU.  Ignored while cpu_tracking is off ---- */
 
 enum sg_persist_store_flags {
-    SG_PERSIST_STORE_NT = 0x1,    /* non-temporal: S2' until a fence, may drain early */
-    SG_PERSIST_STORE_WRITE = 0x2, /* buf is not in visible memory yet: the domain writes it */
+    SG_PERSIST_STORE_NT = 0x1,        /* non-temporal: S2' until a fence, may drain early */
+    SG_PERSIST_STORE_WRITE = 0x2,     /* buf is not in visible memory yet: the domain writes it */
+    SG_PERSIST_STORE_ANNOUNCED = 0x4, /* in the log: sg_persist_will_change() came before */
 };
+
+/*
+ * Somebody is about to change a range within one extent in visible memory, and will report it: as a
+ * CPU's store without SG_PERSIST_STORE_WRITE, or with sg_persist_other_write().  Only so can the
+ * change be told from what was dirty in its lines before.  The report is the next event.
+ */
+void sg_persist_will_change(struct sg_persist *p, uint64_t addr, uint64_t len);
 
 /*
  * One store instruction, 1..64 octets (longer ones: several calls in address order).  Within an

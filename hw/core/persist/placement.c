@@ -92,13 +92,23 @@ static void become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *b
     }
 }
 
+/* The event that made a piece visible: its own, if nothing happened since. */
+static uint64_t visible_seq(struct sg_persist *p, const struct piece *x)
+{
+    if (p->frozen || p->seq <= x->seq + 1) {
+        return x->seq;
+    }
+    return sg_dom_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, x->len, 0);
+}
+
 void sg_dom_post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
 {
     struct piece *x = fifo_take(&p->s1[device], NULL);
 
     if (octets) {
         sg_dom_others_drain(p, -1);
-        become_visible(p, x->addr, x->data, SG_MIN(octets, x->len), x->seq, x->source.mode);
+        become_visible(p, x->addr, x->data, SG_MIN(octets, x->len), visible_seq(p, x),
+                       x->source.mode);
     }
     g_free(x);
 }
@@ -109,10 +119,7 @@ bool sg_dom_drain_posted(struct sg_persist *p, unsigned device)
         return false;
     }
     while (p->s1[device].head) {
-        const struct piece *x = p->s1[device].head;
-
-        sg_dom_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, x->len, 0);
-        sg_dom_post_visible(p, device, x->len);
+        sg_dom_post_visible(p, device, p->s1[device].head->len);
     }
     return true;
 }
@@ -346,14 +353,28 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
     return true;
 }
 
-/* Octets of an extent that somebody else has already changed in visible memory. */
+/*
+ * Octets of an extent that somebody else has already changed in visible memory.  One atom that was
+ * announced is a store of its own, whatever else comes to its line.
+ */
 static void changed_outside(struct sg_persist *p, const struct sg_persist_source *source,
                             struct extent *e, uint64_t off, uint64_t addr, uint64_t len)
 {
-    uint64_t seq =
-        sg_dom_log_payload(p, SG_PERSIST_EV_OTHER_WRITE, source, addr, e->visible + off, len, 0);
+    unsigned flags = sg_dom_was_announced(p, addr, len) ? SG_PERSIST_STORE_ANNOUNCED : 0;
+    uint64_t seq = sg_dom_log_payload(p, SG_PERSIST_EV_OTHER_WRITE, source, addr, e->visible + off,
+                                      len, flags);
 
-    sg_dom_visible_mark(p, e, off, len, seq);
+    if (flags && off / SG_PERSIST_ATOM == (off + len - 1) / SG_PERSIST_ATOM) {
+        sg_dom_line_store(p, e, off / SG_PERSIST_PAGE, off % SG_PERSIST_PAGE / SG_PERSIST_LINE,
+                          &(struct sg_dom_store){
+                              .in = off % SG_PERSIST_LINE,
+                              .len = len,
+                              .data = e->visible + off,
+                              .seq = seq,
+                          });
+    } else {
+        sg_dom_visible_mark(p, e, off, len, seq);
+    }
     if (!p->config.ddio) {
         sg_dom_advance_range(p, e, off, len, SG_DOM_TO_S3, true);
     }
@@ -385,6 +406,9 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
                           1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE));
     sg_put_le64(&found, *value);
     sg_put_le64(&want, desired);
+    if (found != want && memcmp(e->visible + off, &found, sizeof(found)) == 0) {
+        sg_dom_announce(p, e, off, SG_PERSIST_ATOM);
+    }
     if (__atomic_compare_exchange_n((uint64_t *)(e->visible + off), &found, want, false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
         if (found != want) { /* else there was no event to be logged */
@@ -392,6 +416,7 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
             changed_outside(p, source, e, off, addr, SG_PERSIST_ATOM);
         }
     }
+    p->announced_len = 0;
     *value = sg_get_le64(&found);
     return true;
 }

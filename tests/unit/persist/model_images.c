@@ -59,6 +59,9 @@ static void store(struct dom_rig *r, const struct gt_event *e, const uint8_t *da
     if (e->how == GT_TOLD_BEFORE) {
         flags |= SG_PERSIST_STORE_WRITE;
     } else {
+        if (e->how == GT_TOLD_BOTH) {
+            sg_persist_will_change(r->p, RIG_BASE + off, len);
+        }
         memcpy(r->visible + off, data, len);
     }
     T_TRUE(sg_persist_cpu_store(r->p, &who, RIG_BASE + off, data, len, flags));
@@ -104,6 +107,7 @@ static void dma(struct dom_rig *r, const struct gt_event *e, const uint8_t *data
         T_EQ_INT(sg_persist_flush(r->p, &who, addr, &op), SG_PM_DONE);
         break;
     default:
+        sg_persist_will_change(r->p, addr, len);
         memcpy(r->visible + e->at * HALF, data, len);
         T_TRUE(sg_persist_other_write(r->p, &who, addr, len));
     }

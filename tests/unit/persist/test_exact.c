@@ -215,6 +215,7 @@ static void no_image_is_forbidden(void)
 {
     for (unsigned who = 0; who < 3; who++) {
         T_EQ_U64(sweep(who, GT_TOLD_BEFORE, seeds(3000), 3).forbidden, 0);
+        T_EQ_U64(sweep(who, GT_TOLD_BOTH, seeds(3000), 3).forbidden, 0);
         T_EQ_U64(sweep(who, GT_TOLD_AFTER, seeds(3000), 3).forbidden, 0);
     }
 }

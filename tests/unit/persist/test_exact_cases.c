@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Sequences that are easily got wrong: each has exactly the images that the contract allows.  The
+ * unit is half an atom; X is the first atom, X2 the second one of its line, Y another line.
+ */
+#include "model_images.h"
+
+enum { X = 0, X2 = 2, X3 = 4, FLAG = 14, Y = GT_LINE };
+
+#define WRITE(device, place, length, v) \
+    { .kind = GT_WRITE, .who = device, .at = place, .units = length, .value = v }
+#define SWAP(place, v) { .kind = GT_SWAP, .at = place, .units = 2, .value = v }
+#define STORE(cpu, place, v) \
+    { .kind = GT_STORE, .who = cpu, .at = place, .units = 2, .value = v, .how = GT_TOLD_BOTH }
+#define CLWB(cpu, place) \
+    { .kind = GT_CPU_FLUSH, .who = cpu, .at = place, .units = 1, .how = SG_PERSIST_CLWB }
+#define SFENCE(cpu) { .kind = GT_CPU_FENCE, .who = cpu, .units = 1, .how = SG_PERSIST_SFENCE }
+
+#define ADR .domain = SG_PERSIST_ADR, .ddio = true
+
+struct sequence {
+    const char *name;
+    struct gt_trace trace; /* without its count */
+    unsigned images;       /* allowed, as counted by hand */
+};
+
+static void exactly(const struct sequence *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct gt_trace t = s[i].trace;
+        GHashTable *allowed, *produced;
+        GHashTableIter it;
+        gpointer image;
+        unsigned cuts;
+
+        while (t.count < GT_EVENTS && t.event[t.count].units) {
+            t.count++;
+        }
+        T_CONTEXT("%s", s[i].name);
+        allowed = ground_truth(&t, 100000);
+        produced = model_images(&t, 100000, &cuts);
+        T_TRUE(allowed && produced);
+        T_EQ_U64(g_hash_table_size(allowed), s[i].images);
+        T_EQ_U64(g_hash_table_size(produced), s[i].images);
+        g_hash_table_iter_init(&it, produced);
+        while (g_hash_table_iter_next(&it, &image, NULL)) {
+            T_TRUE(gt_set_has(allowed, image));
+        }
+        g_hash_table_destroy(allowed);
+        g_hash_table_destroy(produced);
+    }
+}
+
+#define EXACTLY(table) exactly(table, G_N_ELEMENTS(table))
+
+static void store_beside_dma(void)
+{
+    static const struct sequence table[] = {
+        { "data, then a flag", { ADR, .event = { WRITE(0, X, 14, 1), STORE(0, FLAG, 2) } }, 9 },
+        { "data, CLWB, a flag, SFENCE",
+          { ADR, .event = { WRITE(0, X, 14, 1), CLWB(0, X), STORE(0, FLAG, 2), SFENCE(0) } },
+          2 },
+        { "data, a flag, CLWB, SFENCE",
+          { ADR, .event = { WRITE(0, X, 14, 1), STORE(0, FLAG, 2), CLWB(0, X), SFENCE(0) } },
+          1 },
+        { "data, then a store into them",
+          { ADR, .event = { WRITE(0, X, 4, 1), STORE(0, X, 2) } },
+          4 },
+    };
+
+    EXACTLY(table);
+}
+
+static void atomic_beside_dma(void)
+{
+    static const struct sequence table[] = {
+        { "data, then an Atomic", { ADR, .event = { WRITE(0, X, 14, 1), SWAP(FLAG, 2) } }, 9 },
+        { "an Atomic, then data", { ADR, .event = { SWAP(X, 2), WRITE(0, X2, 2, 1) } }, 3 },
+    };
+
+    EXACTLY(table);
+}
+
+static void atom_written_twice(void)
+{
+    static const struct sequence table[] = {
+        { "a tail, twice", { ADR, .event = { WRITE(0, X, 2, 1), WRITE(0, X, 2, 2) } }, 3 },
+        { "there and back", { ADR, .event = { WRITE(0, X, 2, 1), WRITE(0, X, 2, 0) } }, 2 },
+        { "in halves", { ADR, .event = { WRITE(0, X, 1, 1), WRITE(0, X + 1, 1, 2) } }, 3 },
+        { "segments that meet in an atom",
+          { ADR, .event = { WRITE(0, X, 7, 1), WRITE(0, X + 7, 7, 2) } },
+          9 },
+    };
+
+    EXACTLY(table);
+}
+
+static void clwb_before_dma(void)
+{
+    static const struct sequence table[] = {
+        { "CLWB of a clean line, data, SFENCE",
+          { ADR, .event = { CLWB(0, X), WRITE(0, X, 2, 7), SFENCE(0) } },
+          2 },
+        { "data, CLWB, data above them, SFENCE",
+          { ADR, .event = { WRITE(0, X, 2, 7), CLWB(0, X), WRITE(0, X2, 2, 8), SFENCE(0) } },
+          2 },
+        { "data posted, CLWB, data visible, SFENCE",
+          { ADR, .s1 = true,
+            .event = { WRITE(0, X, 2, 7),
+                       CLWB(0, X),
+                       { .kind = GT_FENCE_DEVICE, .units = 1 },
+                       SFENCE(0) } },
+          2 },
+    };
+
+    EXACTLY(table);
+}
+
+static const struct t_case cases[] = {
+    { "a CPU's store into a line that DMA made dirty", store_beside_dma },
+    { "an Atomic beside data that DMA wrote", atomic_beside_dma },
+    { "an atom that DMA writes twice, or in halves", atom_written_twice },
+    { "a CLWB before DMA writes the line", clwb_before_dma },
+};
+
+T_MAIN(cases)
