@@ -68,7 +68,7 @@ static void store(struct pw_host *x, uint64_t off, size_t len, unsigned flags)
         buf[i] = (uint8_t)pw_prng(x->w);
     }
     x->cpu_seq++;
-    pw_model_store(&x->model, off, buf, len, x->cpu_seq, (uint32_t)x->cpu_seq);
+    pw_model_store(&x->program, off, buf, len, x->cpu_seq, (uint32_t)x->cpu_seq);
     flags |= SG_PERSIST_STORE_WRITE;
     if (sg_persist_cpu_store(x->p, &self, x->pm + off, buf, len, flags)) {
         PW_TRACE(x, SG_TRACE_STORE, &self, .addr = x->pm + off, .len = len, .arg = flags,
@@ -82,6 +82,7 @@ void pw_cpu_step(struct pw_host *x)
     unsigned n = 1 + pw_below(x->w, STORES);
     uint64_t off = AREA_AT + pw_below(x->w, PW_AREA - STORES * SG_PERSIST_LINE), at = off;
 
+    x->program.unordered = nt; /* a line's leave the processor in any order */
     for (; n && !sg_persist_frozen(x->p); n--) {
         size_t len = pw_chance(x->w, 60) ? 8 : 1 + pw_below(x->w, SG_PERSIST_LINE);
 
@@ -104,9 +105,9 @@ void pw_cpu_step(struct pw_host *x)
         return; /* the power failed before the program ended */
     }
     if (pw_may_lose(&x->config, pw_cpu_proof(x->cpu, &x->config))) {
-        pw_model_believe(&x->model, off, at - off, x->cpu_seq + 1);
+        pw_model_believe(&x->program, off, at - off, x->cpu_seq + 1);
     } else {
-        pw_model_ack(&x->model, off, at - off, x->cpu_seq + 1);
+        pw_model_ack(&x->program, off, at - off, x->cpu_seq + 1);
         x->w->sums->acks++;
     }
     x->cpu_commits++;
@@ -116,7 +117,7 @@ void pw_cpu_judge(struct pw_host *x, const uint8_t *now, bool for_good)
 {
     struct pw_verdict v = { .wrong = NULL };
 
-    pw_model_judge(&x->model, now, AREA_AT, PW_AREA, false, &v);
+    pw_model_judge(&x->program, now, AREA_AT, PW_AREA, false, &v);
     PW_CHECK(x->w, !v.wrong, "program of machine %u, line 0x%" PRIx64 "%s: %s", x->index, v.off,
              for_good ? "" : " (a cut here)", v.wrong);
     if (!for_good) {
@@ -128,6 +129,6 @@ void pw_cpu_judge(struct pw_host *x, const uint8_t *now, bool for_good)
     } else {
         x->w->sums->cpu_safe[x->cpu][x->config.domain] += x->cpu_commits != 0;
     }
-    pw_model_rebase(&x->model, now, AREA_AT, PW_AREA);
+    pw_model_rebase(&x->program, now, AREA_AT, PW_AREA);
     x->cpu_commits = 0;
 }

@@ -367,6 +367,7 @@ void pw_host_free(struct pw_host *x)
     pw_trace_free(x);
     sg_persist_free(x->p);
     pw_model_free(&x->model);
+    pw_model_free(&x->program);
     g_free(x->media);
     test_host_fini(&x->h);
 }

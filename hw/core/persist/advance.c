@@ -5,7 +5,8 @@
  * If the domain keeps S3, lines that enter S3 are written to the media at once: no outcome of a cut
  * can tell the difference, and a killed process leaves a correct media file.  Only domain NONE has
  * a real write-pending queue: the first wpq_count stores of a history, or the bit in_wpq of a line
- * without one.
+ * without one.  The queue drains at any time, so a cut may find any older state of a line in S4;
+ * what is in S3 matters to a deep flush only.
  *
  * The medium may refuse (read-only, worn out).  Then nothing of the line changes: it stays dirty
  * where it is, and the cause of the move reports failure.
@@ -55,21 +56,10 @@ static bool goes_to_media(const struct sg_persist *p, enum sg_dom_target to)
            p->config.drain == SG_PERSIST_EAGER;
 }
 
-/* The first k stores become the queue's one group. */
-static void put_in_wpq(struct sg_persist *p, struct line *l, unsigned k)
+/* Cut points stay: the queue may drain in parts, and an older part of it than a newer one. */
+static void put_in_wpq(struct line *l, unsigned k)
 {
-    uint32_t n = l->first;
-
-    if (k <= l->wpq_count) {
-        return;
-    }
-    for (unsigned i = 0; i < k; i++) {
-        struct rec *r = sg_dom_rec(p, n);
-
-        r->flags = i + 1 < k ? REC_GLUE : 0;
-        n = r->next;
-    }
-    l->wpq_count = k;
+    l->wpq_count = SG_MAX(l->wpq_count, k);
 }
 
 static void now_clean(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
@@ -94,8 +84,11 @@ bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no,
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
 
     sg_assert(sg_dom_line_cut_point(p, l, k)); /* groups move as a whole */
+    if (k && l->nt_cpu) {
+        sg_dom_line_leave_cpu(p, l, k);
+    }
     if (k && !goes_to_media(p, to)) {
-        put_in_wpq(p, l, k);
+        put_in_wpq(l, k);
         return true;
     }
     if (k && !sg_dom_media_take(p, e, 1)) {
@@ -168,7 +161,6 @@ bool sg_dom_advance_page(struct sg_persist *p, struct extent *e, size_t page_no,
     if (no_history && goes_to_media(p, to)) {
         good = no_history_to_media(p, e, page_no, no_history);
     } else {
-        g->all_or_nothing |= no_history;
         g->in_wpq |= no_history;
     }
     for (; has_history; has_history &= has_history - 1) {
@@ -219,7 +211,7 @@ bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, ui
     return good;
 }
 
-bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq)
+bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsigned vcpu)
 {
     uint64_t off = 0;
     struct extent *e = sg_dom_extent(p, addr, SG_PERSIST_LINE, &off);
@@ -227,6 +219,7 @@ bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq)
     unsigned i = off % SG_PERSIST_PAGE / SG_PERSIST_LINE;
     struct page *g = e ? e->pages[page_no] : NULL;
     struct line *l;
+    unsigned k;
 
     if (!g || !(g->dirty & 1ull << i)) {
         return true;
@@ -238,8 +231,14 @@ bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq)
         return sg_dom_advance_page(p, e, page_no, 1ull << i, SG_DOM_TO_S3, true);
     }
     l = sg_dom_line(p, g, i);
-    sg_dom_line_drain_buffer(p, l, seq);
-    return sg_dom_advance_line(p, e, page_no, i, sg_dom_line_upto(p, l, seq), SG_DOM_TO_S3);
+    k = sg_dom_line_upto(p, l, seq);
+    if (l->nt_cpu && l->nt_cpu != vcpu + 1) {
+        k = SG_MIN(k, sg_dom_line_cached(p, l));
+    }
+    if (l->nt_cpu || p->busy_cpu >= 0) {
+        sg_dom_line_leave_cpu(p, l, k);
+    }
+    return sg_dom_advance_line(p, e, page_no, i, k, SG_DOM_TO_S3);
 }
 
 void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e)

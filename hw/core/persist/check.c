@@ -7,7 +7,7 @@ static void check_line(const struct sg_persist *p, const struct extent *e, uint6
                        const struct line *l, bool deep)
 {
     uint8_t content[SG_PERSIST_LINE];
-    unsigned count = 0, buffered = 0;
+    unsigned count = 0, buffered = 0, waits = 0;
     uint32_t last = 0;
     bool glued = false, before = false;
 
@@ -20,11 +20,13 @@ static void check_line(const struct sg_persist *p, const struct extent *e, uint6
         last = n;
         sg_assert(r->atom < SG_DOM_LINE_ATOMS && r->mask && r->seq <= p->seq);
         sg_assert(!(before && !in_buffer));
+        sg_assert(!(in_buffer && r->flags & REC_GLUE));
+        sg_assert(!(r->flags & REC_LOOSE) || (r->next && !(r->flags & REC_GLUE)));
         sg_assert(!(glued && in_buffer && !before));
         sg_assert(!(in_buffer && count <= l->wpq_count));
-        sg_assert(!(count < l->wpq_count && !(r->flags & REC_GLUE)));
         sg_assert(!(count == l->wpq_count && r->flags & REC_GLUE));
-        buffered += in_buffer;
+        buffered += r->flags & REC_SB ? 1 : 0;
+        waits += r->flags & REC_WC ? 1 : 0;
         glued = r->flags & REC_GLUE;
         before = in_buffer;
         sg_dom_media_rec(content, r);
@@ -34,6 +36,8 @@ static void check_line(const struct sg_persist *p, const struct extent *e, uint6
     sg_assert(l->wpq_count <= l->count);
     sg_assert(!l->wpq_count || p->config.domain == SG_PERSIST_NONE);
     sg_assert(!buffered || p->busy_cpu >= 0);
+    sg_assert((waits != 0) == (l->nt_cpu != 0));
+    sg_assert(!(waits && buffered) || l->nt_cpu == p->busy_cpu + 1);
     if (deep && p->config.cpu_tracking && !p->frozen) {
         sg_assert(memcmp(content, e->visible + off, sizeof(content)) == 0);
     }
@@ -53,7 +57,6 @@ static void check_page(const struct sg_persist *p, const struct extent *e, size_
     sg_assert(g->dirty);
     sg_assert((g->has_history & ~g->dirty) == 0);
     sg_assert(((g->all_or_nothing | g->in_wpq) & ~(g->dirty & ~g->has_history)) == 0);
-    sg_assert((g->in_wpq & ~g->all_or_nothing) == 0);
     sg_assert(!g->in_wpq || p->config.domain == SG_PERSIST_NONE);
     for (uint64_t m = g->has_history; m; m &= m - 1) {
         unsigned i = __builtin_ctzll(m);
@@ -61,6 +64,21 @@ static void check_page(const struct sg_persist *p, const struct extent *e, size_
         check_line(p, e, (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE,
                    sg_dom_line(p, g, i), deep);
     }
+}
+
+/* Lines with non-temporal stores in S2'. */
+static unsigned waiting_lines_of(const struct sg_persist *p, const struct extent *e)
+{
+    unsigned n = 0;
+
+    SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
+        const struct page *g = e->pages[page_no];
+
+        for (uint64_t m = g->has_history; m; m &= m - 1) {
+            n += sg_dom_line(p, g, __builtin_ctzll(m))->nt_cpu != 0;
+        }
+    }
+    return n;
 }
 
 /* Invariant 10, the clean lines. */
@@ -143,16 +161,20 @@ static void check_bad(const struct sg_dom_bad_ranges *b)
 
 void sg_assert_persist_state(const struct sg_persist *p, bool deep)
 {
+    unsigned nt_lines = 0;
+
     for (unsigned i = 0; i < p->extent_count; i++) {
         if (p->extent[i].used) {
             check_extent(p, &p->extent[i], deep);
+            nt_lines += waiting_lines_of(p, &p->extent[i]);
         }
     }
+    sg_assert(nt_lines == p->nt_lines); /* invariant 6 */
     check_places(p);
     for (unsigned i = 0; i < SG_ARRAY_SIZE(p->bad); i++) {
         check_bad(&p->bad[i]);
     }
-    for (int i = 0; i < SG_PERSIST_VCPUS; i++) { /* invariant 6 */
-        sg_assert(!p->cpu[i] || i == p->busy_cpu || !(p->cpu[i]->sb_count | p->cpu[i]->wc_count));
+    for (int i = 0; i < SG_PERSIST_VCPUS; i++) {
+        sg_assert(!p->cpu[i] || i == p->busy_cpu || !p->cpu[i]->sb_count);
     }
 }

@@ -4,17 +4,22 @@
  *
  * A plain store is in the cache (S2) at once, or, with config.store_buffer, waits in its vCPU's
  * FIFO.  A non-temporal store waits in a write-combining buffer and goes from there to S3, past the
- * cache; its line's content in the cache goes with it, since a line's stores stay in order.
+ * cache; with it goes what its line has in the cache.  Non-temporal stores leave in any order, but
+ * an atom's in theirs (the buffer's chunks are atoms).  A plain store of the same vCPU to the line
+ * comes after them in the cache, so they are in it by then; they still go to S3 at the fence.
  *
  * CLWB and CLFLUSHOPT are recorded (line, event): the fence makes the line's stores up to that
- * event certain; until then they may move or not.  CLFLUSH is ordered with stores: at once, or
- * through the FIFO.  All fences act alike: the FIFO drains, then the write-combining buffers, then
- * the recorded flushes are executed.
+ * event certain; until then they may move or not.  They do not reach into S2' of other vCPUs.
+ * CLFLUSH is ordered with stores: at once, or through the FIFO.  All fences act alike: the FIFO
+ * drains, then the write-combining buffers, then the recorded flushes are executed.
  *
  * Order between processors.  A store is in QEMU's visible memory before the model lets it leave
  * S2'.  Another processor or a device may have read it and acted on it; the effect of that must not
- * survive where the store does not.  So whenever another agent acts, S2' drains first (invariant
- * 6).  Thus S2' is lost more rarely than on a real machine, but never in another way.
+ * survive where the store does not.  So whenever another agent acts, the store buffer drains first
+ * (invariant 6): a plain store is lost more rarely than on a real machine, but never in another
+ * way.  Non-temporal stores promise no order even to who observes them, and nobody snoops
+ * write-combining buffers.  So they stay, unless another agent accesses their line: who read them
+ * read memory, and who writes the line writes after them.  (Loads of other vCPUs are not reported.)
  */
 #include "persist/domain_impl.h"
 
@@ -22,6 +27,7 @@ static struct cpu *cpu_at(struct sg_persist *p, unsigned unit)
 {
     if (!p->cpu[unit]) {
         p->cpu[unit] = g_new0(struct cpu, 1);
+        p->cpu[unit]->unit = unit;
         p->cpu[unit]->flushes = g_array_new(FALSE, FALSE, sizeof(struct cpu_entry));
     }
     return p->cpu[unit];
@@ -48,12 +54,12 @@ void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c)
     c->sb_head = (c->sb_head + 1) % SG_DOM_STORE_BUFFER;
     c->sb_count--;
     if (x.flush) {
-        sg_dom_advance_upto(p, x.addr, x.seq);
+        sg_dom_advance_upto(p, x.addr, x.seq, c->unit);
         return;
     }
     l = line_with_history(p, x.addr);
     if (l) {
-        sg_dom_line_drain_buffer(p, l, x.seq);
+        sg_dom_line_leave_cpu(p, l, sg_dom_line_upto(p, l, x.seq));
     }
 }
 
@@ -72,7 +78,7 @@ static void drain_one_wc(struct sg_persist *p, struct cpu *c)
     sg_dom_cpu_drain_stores(p, c);
     c->wc_head = (c->wc_head + 1) % SG_DOM_WC_LINES;
     c->wc_count--;
-    sg_dom_advance_upto(p, x.addr, x.seq);
+    sg_dom_advance_upto(p, x.addr, x.seq, c->unit);
 }
 
 void sg_dom_cpu_drain(struct sg_persist *p, int vcpu)
@@ -91,7 +97,41 @@ void sg_dom_cpu_drain(struct sg_persist *p, int vcpu)
 void sg_dom_others_drain(struct sg_persist *p, int vcpu)
 {
     if (p->busy_cpu >= 0 && p->busy_cpu != vcpu) {
-        sg_dom_cpu_drain(p, p->busy_cpu);
+        sg_dom_cpu_drain_stores(p, p->cpu[p->busy_cpu]);
+        p->busy_cpu = -1;
+    }
+}
+
+/* The lines of a page with non-temporal stores in S2' of another vCPU than this one. */
+static uint64_t waiting_lines(const struct sg_persist *p, const struct page *g, uint64_t mask,
+                              int vcpu)
+{
+    uint64_t found = 0;
+
+    for (uint64_t m = g->has_history & mask; m; m &= m - 1) {
+        const struct line *l = sg_dom_line(p, g, __builtin_ctzll(m));
+
+        found |= l->nt_cpu && l->nt_cpu != vcpu + 1 ? m & -m : 0;
+    }
+    return found;
+}
+
+void sg_dom_others_leave(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
+                         int vcpu)
+{
+    if (!p->nt_lines) {
+        return;
+    }
+    SG_DOM_FOR_PAGES(e, page_no, off, len) {
+        uint64_t mask = sg_dom_page_mask(page_no, off, len);
+
+        for (uint64_t m = waiting_lines(p, e->pages[page_no], mask, vcpu); m; m &= m - 1) {
+            unsigned i = __builtin_ctzll(m);
+            struct line *l = sg_dom_line(p, e->pages[page_no], i);
+
+            sg_dom_line_leave_cpu(p, l, l->count);
+            sg_dom_advance_line(p, e, page_no, i, l->count, SG_DOM_TO_S3);
+        }
     }
 }
 
@@ -116,53 +156,55 @@ static unsigned stores_seen(const struct cpu *c, uint64_t addr, uint64_t len)
     return n;
 }
 
-static unsigned lines_seen(const struct cpu *c, uint64_t addr, uint64_t len)
+/* The part of a range that lies in an extent. */
+static uint64_t part_in(const struct extent *e, uint64_t addr, uint64_t len, uint64_t *off)
 {
-    unsigned n = 0;
+    uint64_t lo = SG_MAX(addr, e->base), hi = SG_MIN(addr + len, e->base + e->size);
 
-    for (unsigned i = 0; i < c->wc_count; i++) {
-        n += in_lines(&c->wc[(c->wc_head + i) % SG_DOM_WC_LINES], addr, len);
-    }
-    return n;
+    *off = lo - e->base;
+    return e->used && lo < hi ? hi - lo : 0;
 }
 
-/* Write-combining buffers are not snooped: the octets that were read of a line are in memory. */
-static void drain_lines_seen(struct sg_persist *p, struct cpu *c, uint64_t addr, uint64_t len)
+static bool nt_seen(const struct sg_persist *p, uint64_t addr, uint64_t len)
 {
-    unsigned count = c->wc_count, kept = 0;
+    for (unsigned x = 0; p->nt_lines && x < p->extent_count; x++) {
+        const struct extent *e = &p->extent[x];
+        uint64_t off, n = part_in(e, addr, len, &off);
 
-    sg_dom_cpu_drain_stores(p, c); /* as in drain_one_wc() */
-    for (unsigned i = 0; i < count; i++) {
-        struct cpu_entry x = c->wc[(c->wc_head + i) % SG_DOM_WC_LINES];
-
-        if (in_lines(&x, addr, len)) {
-            sg_dom_advance_upto(p, x.addr, x.seq);
-        } else {
-            c->wc[(c->wc_head + kept++) % SG_DOM_WC_LINES] = x;
+        if (!n) {
+            continue;
+        }
+        SG_DOM_FOR_PAGES(e, page_no, off, n) {
+            if (waiting_lines(p, e->pages[page_no], sg_dom_page_mask(page_no, off, n), -1)) {
+                return true;
+            }
         }
     }
-    c->wc_count = kept;
+    return false;
 }
 
 bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len)
 {
-    const struct cpu *c = p->busy_cpu >= 0 ? p->cpu[p->busy_cpu] : NULL;
-
-    return c && (stores_seen(c, addr, len) || lines_seen(c, addr, len));
+    return (p->busy_cpu >= 0 && stores_seen(p->cpu[p->busy_cpu], addr, len)) ||
+           nt_seen(p, addr, len);
 }
 
 void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
-    struct cpu *c = p->cpu[p->busy_cpu];
+    struct cpu *c = p->busy_cpu >= 0 ? p->cpu[p->busy_cpu] : NULL;
 
-    for (unsigned n = stores_seen(c, addr, len); n; n--) {
+    for (unsigned n = c ? stores_seen(c, addr, len) : 0; n; n--) {
         sg_dom_cpu_drain_one(p, c);
     }
-    if (lines_seen(c, addr, len)) {
-        drain_lines_seen(p, c, addr, len);
-    }
-    if (!(c->sb_count | c->wc_count)) {
+    if (c && !c->sb_count) {
         p->busy_cpu = -1;
+    }
+    for (unsigned x = 0; x < p->extent_count; x++) {
+        uint64_t off, n = part_in(&p->extent[x], addr, len, &off);
+
+        if (n) {
+            sg_dom_others_leave(p, &p->extent[x], off, n, -1);
+        }
     }
 }
 
@@ -199,7 +241,6 @@ static void into_wc_buffer(struct sg_persist *p, unsigned unit, uint64_t addr, u
         .addr = addr,
         .seq = seq,
     };
-    p->busy_cpu = unit;
 }
 
 void sg_dom_cpu_clear(struct sg_persist *p)
@@ -213,6 +254,7 @@ void sg_dom_cpu_clear(struct sg_persist *p)
         }
     }
     p->busy_cpu = -1;
+    p->nt_lines = 0;
 }
 
 /* ---- Stores ---- */
@@ -234,12 +276,13 @@ static void write_visible(uint8_t *to, const void *buf, size_t len)
 static void store_in_lines(struct sg_persist *p, struct extent *e, uint64_t off, const uint8_t *buf,
                            size_t len, uint64_t seq, unsigned flags, unsigned unit)
 {
-    uint8_t mark = flags & SG_PERSIST_STORE_NT ? REC_NT : p->config.store_buffer ? REC_SB : 0;
+    uint8_t mark = flags & SG_PERSIST_STORE_NT ? REC_WC : p->config.store_buffer ? REC_SB : 0;
 
     while (len) {
         uint64_t line = sg_align_down(off, SG_PERSIST_LINE);
         size_t n = SG_MIN(len, line + SG_PERSIST_LINE - off);
 
+        sg_dom_others_leave(p, e, off, n, unit);
         sg_dom_line_store(p, e, off / SG_PERSIST_PAGE, off % SG_PERSIST_PAGE / SG_PERSIST_LINE,
                           &(struct sg_dom_store){
                               .in = off - line,
@@ -247,9 +290,10 @@ static void store_in_lines(struct sg_persist *p, struct extent *e, uint64_t off,
                               .data = buf,
                               .seq = seq,
                               .flags = mark,
+                              .cpu = unit,
                               .written = !(flags & SG_PERSIST_STORE_WRITE),
                           });
-        if (mark == REC_NT) {
+        if (mark == REC_WC) {
             into_wc_buffer(p, unit, e->base + line, seq);
         } else if (mark == REC_SB) {
             into_store_buffer(p, unit, e->base + line, seq, false);
@@ -335,7 +379,7 @@ static void note_flush(struct sg_persist *p, struct cpu *c, uint64_t addr, uint6
         struct cpu_entry *oldest = &g_array_index(c->flushes, struct cpu_entry, c->flushes_done++);
 
         sg_dom_cpu_drain_stores(p, c);
-        sg_dom_advance_upto(p, oldest->addr, oldest->seq);
+        sg_dom_advance_upto(p, oldest->addr, oldest->seq, c->unit);
         if (c->flushes_done >= SG_DOM_CPU_FLUSHES) {
             g_array_remove_range(c->flushes, 0, c->flushes_done);
             c->flushes_done = 0;
@@ -360,7 +404,7 @@ void sg_persist_cpu_flush(struct sg_persist *p, const struct sg_persist_source *
     } else if (p->config.store_buffer) {
         into_store_buffer(p, source->unit, line, seq, true);
     } else {
-        sg_dom_advance_upto(p, line, seq);
+        sg_dom_advance_upto(p, line, seq, source->unit);
     }
     sg_dom_input_done(p);
 }
@@ -370,7 +414,7 @@ static void carry_out_flushes(struct sg_persist *p, struct cpu *c)
     for (unsigned i = c->flushes_done; i < c->flushes->len; i++) {
         struct cpu_entry *x = &g_array_index(c->flushes, struct cpu_entry, i);
 
-        sg_dom_advance_upto(p, x->addr, x->seq);
+        sg_dom_advance_upto(p, x->addr, x->seq, c->unit);
     }
     c->flushes_done = 0;
     g_array_set_size(c->flushes, 0);
@@ -402,7 +446,7 @@ void sg_dom_cpu_fence_all(struct sg_persist *p)
 
 bool sg_persist_cpu_waits(const struct sg_persist *p)
 {
-    return p->busy_cpu >= 0;
+    return p->busy_cpu >= 0 || p->nt_lines;
 }
 
 void sg_persist_cpu_sync(struct sg_persist *p)

@@ -7,17 +7,17 @@
  *   S1       a prefix per device       same       same                  all
  *   S2'      store buffer: a prefix per vCPU; write-combining: any      all
  *   S2       per line a prefix         same       all                   all
- *   S3       per line all or nothing   (media)    (media)               (media)
+ *   S3       as S2                     (media)    (media)               (media)
  *
- * In this order: the surviving part of S1 has become S2 or S3 and shares its fate from there, and
- * so does that of the store buffer.  Then each line separately gets one of its permitted states,
- * which is written to the media:
+ * In this order.  First processors stop: what has left them is in S2, or in S3 if it was
+ * non-temporal; the rest is gone.  Then the surviving part of S1 arrives, becomes S2 or S3, and
+ * shares its fate from there.  Then each line separately gets one of its permitted states, which is
+ * written to the media:
  *
- *   state of a line = media content plus its first k stores, k a cut point, where
- *   k >= stores not in S2'     if the domain keeps S2
- *   k = 0 or k >= wpq_count    in domain NONE
- *   k <= stores before the first one that stays in a store buffer
- *   k = all                    in domain WHOLE
+ *   state of a line = media content plus its first k stores, k a cut point, and some of the run
+ *   that follows them (line.c), where
+ *   k = all                    if the domain keeps S2
+ *   k >= wpq_count             if it keeps S3
  *
  * Each choice among what is permitted is a question (struct sg_persist_choice).  The policy only
  * answers it: the least, the most, or random; or somebody else does, for all images one by one.
@@ -26,7 +26,13 @@
  */
 #include "persist/domain_impl.h"
 
-enum { MAX_POINTS = 4096 + 2 };
+enum { MAX_STORES = 4096 + SG_DOM_LINE_ATOMS };
+
+/* A permitted state of a line with a history: its first k stores, and some of the run after it. */
+struct point {
+    uint16_t k;
+    bool some;
+};
 
 struct cut {
     struct sg_persist *p;
@@ -34,7 +40,10 @@ struct cut {
     struct sg_persist_report *report;
     uint64_t rng;
     unsigned domain;
-    uint16_t points[MAX_POINTS]; /* permitted k of the current line, ascending */
+    /* Of the current line: its stores, which of them survive, its permitted states. */
+    const struct rec *rec[MAX_STORES];
+    bool keep[MAX_STORES];
+    struct point point[2 * MAX_STORES];
     unsigned point_count;
 };
 
@@ -59,7 +68,7 @@ static uint32_t answer(struct cut *c, const struct sg_persist_choice *q)
     case SG_PERSIST_KEEP_ALL:
         return q->n - 1;
     case SG_PERSIST_WORST_FOR:
-        return q->inside && c->policy->seed ? sg_dom_below(&c->rng, q->n - 1) : q->worst;
+        return q->inside && c->policy->seed ? sg_dom_below(&c->rng, q->n - !q->part) : q->worst;
     default: /* prefer the extremes */
         switch (sg_dom_random(&c->rng) >> 62) {
         case 0:
@@ -84,8 +93,8 @@ static uint32_t ask(struct cut *c, const struct sg_persist_choice *q)
     return taken;
 }
 
-/* One of n states of a line; 0 loses the most. */
-static uint32_t choose(struct cut *c, uint32_t n, uint64_t addr)
+/* One of n states of a line; 0 loses the most.  part: of a part of it, so that all may stay. */
+static uint32_t choose(struct cut *c, uint32_t n, uint64_t addr, bool part)
 {
     bool inside = in_range(c, addr, SG_PERSIST_LINE);
 
@@ -94,11 +103,12 @@ static uint32_t choose(struct cut *c, uint32_t n, uint64_t addr)
                       .n = n,
                       .worst = inside ? 0 : n - 1,
                       .inside = inside,
+                      .part = part,
                       .addr = addr,
                   });
 }
 
-/* ---- S0, S1, the store buffer ---- */
+/* ---- S0, S1 ---- */
 
 static void piece_row(struct cut *c, const struct piece *x, unsigned stage, uint64_t kept)
 {
@@ -168,17 +178,145 @@ static uint32_t posted_prefix(struct cut *c, unsigned device)
                   });
 }
 
-static void cut_s1(struct cut *c, unsigned device)
+/* Rows of a device's S1, of which so many atoms arrive. */
+static void posted_rows(struct cut *c, unsigned device, uint32_t left)
 {
-    struct fifo *f = &c->p->s1[device];
-    uint32_t left = posted_prefix(c, device);
-
-    while (f->head) {
-        uint32_t atoms = SG_MIN(left, atoms_of(f->head)), octets = octets_of(f->head, atoms);
+    for (const struct piece *x = c->p->s1[device].head; x; x = x->next) {
+        uint32_t atoms = SG_MIN(left, atoms_of(x));
 
         left -= atoms;
-        piece_row(c, f->head, SG_PERSIST_S1, octets);
-        sg_dom_post_visible(c->p, device, octets);
+        piece_row(c, x, SG_PERSIST_S1, octets_of(x, atoms));
+    }
+}
+
+/* Do pieces of several devices touch one line?  Then their order matters. */
+static bool lines_are_shared(const struct sg_persist *p)
+{
+    GHashTable *owner = g_hash_table_new(g_direct_hash, g_direct_equal);
+    unsigned devices = 0;
+    bool shared = false;
+
+    for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
+        devices += p->s1[d].head != NULL;
+    }
+    for (unsigned d = 0; d < SG_PERSIST_DEVICES && devices > 1; d++) {
+        for (const struct piece *x = p->s1[d].head; x; x = x->next) {
+            for (uint64_t line = x->addr / SG_PERSIST_LINE;
+                 line <= (x->addr + x->len - 1) / SG_PERSIST_LINE; line++) {
+                gpointer key = (gpointer)(uintptr_t)line, was = g_hash_table_lookup(owner, key);
+
+                shared |= was && GPOINTER_TO_UINT(was) != d + 1;
+                g_hash_table_insert(owner, key, GUINT_TO_POINTER(d + 1));
+            }
+        }
+    }
+    g_hash_table_destroy(owner);
+    return shared;
+}
+
+/* The device whose next atom arrives: one of those that have some left. */
+static unsigned next_device(struct cut *c, const uint32_t left[SG_PERSIST_DEVICES], unsigned some)
+{
+    unsigned skip =
+        ask(c, &(struct sg_persist_choice){ .what = SG_PERSIST_CHOICE_ORDER, .n = some });
+    unsigned d = 0;
+
+    while (!left[d] || skip--) {
+        d++;
+    }
+    return d;
+}
+
+/* S1 of all devices: of each a prefix, and of these any order of arrival. */
+static void cut_s1(struct cut *c)
+{
+    uint32_t left[SG_PERSIST_DEVICES] = { 0 };
+    bool shared = lines_are_shared(c->p);
+    unsigned some = 0;
+
+    for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
+        if (c->p->s1[d].head) {
+            left[d] = posted_prefix(c, d);
+            posted_rows(c, d, left[d]);
+            some += left[d] != 0;
+        }
+    }
+    while (some) {
+        unsigned d = next_device(c, left, shared ? some : 1);
+        uint32_t atoms = shared ? 1 : SG_MIN(left[d], atoms_of(c->p->s1[d].head));
+
+        sg_dom_arrive(c->p, d, octets_of(c->p->s1[d].head, atoms));
+        left[d] -= atoms;
+        some -= left[d] == 0;
+    }
+}
+
+/* ---- Lines ---- */
+
+static void line_row(struct cut *c, struct extent *e, uint64_t off, unsigned lines,
+                     struct sg_persist_loss *row, uint32_t seq_low)
+{
+    row->addr = e->base + off;
+    row->len = (uint64_t)lines * SG_PERSIST_LINE;
+    row->lines = lines;
+    row->extent = sg_dom_extent_number(c->p, e);
+    c->report->count[row->stage][row->fate] += lines;
+    sg_dom_report_add(c->p, c->report, row, seq_low);
+}
+
+/* The stores of a line, as an array; returns how many. */
+static unsigned gather(struct cut *c, const struct line *l)
+{
+    unsigned count = 0;
+
+    for (uint32_t n = l->first; n; n = c->rec[count++]->next) {
+        c->rec[count] = sg_dom_rec(c->p, n);
+        c->keep[count] = false;
+    }
+    return count;
+}
+
+/* How many stores the run that begins with this one has. */
+static unsigned run_length(const struct cut *c, unsigned first, unsigned count)
+{
+    unsigned n = 1;
+
+    while (first + n < count && c->rec[first + n - 1]->flags & REC_LOOSE) {
+        n++;
+    }
+    return n;
+}
+
+static bool one_atom(const struct cut *c, unsigned first, unsigned n)
+{
+    while (n > 1 && c->rec[first + n - 1]->atom == c->rec[first]->atom) {
+        n--;
+    }
+    return n == 1;
+}
+
+/* Some stores of a run survive: of each atom, independently, the first ones.  Not all of them. */
+static void keep_some(struct cut *c, unsigned first, unsigned n, uint64_t addr)
+{
+    unsigned kept = 0;
+
+    for (unsigned a = 0; a < SG_DOM_LINE_ATOMS; a++) {
+        unsigned left = 0;
+
+        for (unsigned i = first; i < first + n; i++) {
+            left += c->rec[i]->atom == a;
+        }
+        left = choose(c, left + 1, addr, true);
+        for (unsigned i = first; i < first + n; i++) {
+            if (c->rec[i]->atom == a && left) {
+                c->keep[i] = true;
+                kept++;
+                left--;
+            }
+        }
+    }
+    if (kept == n) {
+        c->keep[first + n - 1] = false;
     }
 }
 
@@ -209,45 +347,168 @@ static void cut_store_buffer(struct cut *c)
     }
 }
 
-/* ---- Lines ---- */
-
-static void line_row(struct cut *c, struct extent *e, uint64_t off, unsigned lines,
-                     struct sg_persist_loss *row, uint32_t seq_low)
+/* The stores of a line that c->keep does not keep stay in the processor: it loses them. */
+static void lose_in_cpu(struct cut *c, struct line *l, unsigned count)
 {
-    row->addr = e->base + off;
-    row->len = (uint64_t)lines * SG_PERSIST_LINE;
-    row->lines = lines;
-    row->extent = sg_dom_extent_number(c->p, e);
-    c->report->count[row->stage][row->fate] += lines;
-    sg_dom_report_add(c->p, c->report, row, seq_low);
+    uint32_t n = l->first, next;
+
+    l->first = l->last = 0;
+    l->count = 0;
+    for (unsigned i = 0; i < count; i++, n = next) {
+        struct rec *r = sg_dom_rec(c->p, n);
+
+        next = r->next;
+        if (!c->keep[i]) {
+            l->lost++;
+            l->lost_seq = r->seq;
+            sg_dom_pool_put(&c->p->recs, n);
+            continue;
+        }
+        r->next = 0;
+        if (l->last) {
+            sg_dom_rec(c->p, l->last)->next = n;
+        } else {
+            l->first = n;
+        }
+        l->last = n;
+        l->count++;
+    }
+    if (l->last) {
+        sg_dom_rec(c->p, l->last)->flags &= ~REC_LOOSE; /* what comes now comes later */
+    }
 }
 
-/* Fills c->points. */
-static void permitted(struct cut *c, const struct line *l)
+/* Of the non-temporal stores of a line, those from first on, some reach S3. */
+static void cut_nt(struct cut *c, struct line *l, unsigned first, unsigned end, uint64_t addr)
 {
-    const struct sg_persist *p = c->p;
-    unsigned least = c->domain == SG_PERSIST_WHOLE  ? l->count
-                     : c->domain == SG_PERSIST_EADR ? sg_dom_line_cached(p, l)
-                                                    : 0;
-    unsigned k = 0;
-    uint32_t n = l->first;
+    unsigned n = end - first, some = !one_atom(c, first, n), kept = 2;
+
+    if (c->domain != SG_PERSIST_WHOLE) {
+        kept = choose(c, 2 + (some || n > 1), addr, false);
+        kept += kept && !some && n == 1;
+    }
+    if (kept == 1) {
+        keep_some(c, first, n, addr);
+    }
+    for (unsigned i = first; i < end; i++) {
+        c->keep[i] |= kept == 2;
+    }
+    l->wpq_count = 0;
+    for (unsigned i = first; i < end; i++) {
+        l->wpq_count += c->keep[i];
+    }
+    l->wpq_count += l->wpq_count ? first : 0;
+}
+
+/* What of a line is in S2' when the store buffer has drained as far as it does. */
+static void cut_line_in_cpu(struct cut *c, struct line *l, struct extent *e, uint64_t off)
+{
+    uint64_t addr = e->base + off;
+    unsigned count = gather(c, l), end = 0, first;
+    uint16_t in_wpq = l->wpq_count;
+
+    while (end < count && !(c->rec[end]->flags & REC_SB)) {
+        end++;
+    }
+    for (first = end; first && c->rec[first - 1]->flags & REC_WC;) {
+        first--;
+    }
+    for (unsigned i = 0; i < first; i++) {
+        c->keep[i] = true;
+    }
+    if (first < end) {
+        cut_nt(c, l, first, end, addr);
+    }
+    l->wpq_count = SG_MAX(l->wpq_count, in_wpq);
+    sg_dom_line_forget_nt(c->p, l);
+    lose_in_cpu(c, l, count);
+    /* What arrives now comes to the line as it is without them. */
+    memcpy(e->visible + off, e->media + off, SG_PERSIST_LINE);
+    for (uint32_t n = l->first; n; n = sg_dom_rec(c->p, n)->next) {
+        sg_dom_media_rec(e->visible + off, sg_dom_rec(c->p, n));
+    }
+}
+
+/* S2' of all lines. */
+static void cut_cpus(struct cut *c)
+{
+    struct sg_persist *p = c->p;
+    bool any = p->nt_lines || p->busy_cpu >= 0;
+
+    cut_store_buffer(c);
+    for (unsigned x = 0; any && x < p->extent_count; x++) {
+        struct extent *e = &p->extent[x];
+
+        SG_DOM_FOR_PAGES(e, page_no, 0, e->used ? e->size : 0) {
+            for (uint64_t m = e->pages[page_no]->has_history; m; m &= m - 1) {
+                unsigned i = __builtin_ctzll(m);
+                struct line *l = sg_dom_line(p, e->pages[page_no], i);
+
+                if (sg_dom_rec(p, l->last)->flags & REC_S2P) {
+                    cut_line_in_cpu(c, l, e, page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE);
+                }
+            }
+        }
+    }
+    sg_dom_cpu_clear(p);
+}
+
+static void add_point(struct cut *c, unsigned k, bool some, unsigned least)
+{
+    if (k >= least) {
+        c->point[c->point_count++] = (struct point){ .k = k, .some = some };
+    }
+}
+
+/* Fills c->point, ascending.  What is left of S2' by now has left the processor. */
+static void permitted(struct cut *c, const struct line *l, unsigned count)
+{
+    unsigned least = c->domain >= SG_PERSIST_EADR  ? count
+                     : c->domain == SG_PERSIST_ADR ? l->wpq_count
+                                                   : 0;
 
     c->point_count = 0;
-    if (!least) {
-        c->points[c->point_count++] = 0;
-    }
-    for (; n; n = sg_dom_rec(p, n)->next) {
-        const struct rec *r = sg_dom_rec(p, n);
-
-        if (r->flags & REC_SB && c->domain != SG_PERSIST_WHOLE) {
-            break;
+    add_point(c, 0, false, least);
+    for (unsigned k = 0, n; k < count; k += n) {
+        n = run_length(c, k, count);
+        if (one_atom(c, k, n)) {
+            n = 1;
+        } else {
+            add_point(c, k, true, least);
         }
-        k++;
-        if (!(r->flags & REC_GLUE) && k >= least) { /* glue groups the stores in S3 */
-            c->points[c->point_count++] = k;
+        if (!(c->rec[k + n - 1]->flags & REC_GLUE)) {
+            add_point(c, k + n, false, least);
         }
     }
     sg_assert(c->point_count);
+}
+
+/* Decides which stores survive; returns how many. */
+static unsigned choose_state(struct cut *c, const struct line *l, unsigned count, uint64_t addr)
+{
+    struct point state;
+    unsigned kept = 0;
+
+    permitted(c, l, count);
+    state = c->point[choose(c, c->point_count, addr, false)];
+    for (unsigned i = 0; i < state.k; i++) {
+        c->keep[i] = true;
+    }
+    if (state.some) {
+        keep_some(c, state.k, run_length(c, state.k, count), addr);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        kept += c->keep[i];
+    }
+    return kept;
+}
+
+static uint8_t stage_of(const struct sg_persist *p, const struct line *l)
+{
+    if (l->lost || (l->last && sg_dom_rec(p, l->last)->flags & REC_S2P)) {
+        return SG_PERSIST_SB;
+    }
+    return l->wpq_count == l->count ? SG_PERSIST_S3 : SG_PERSIST_S2;
 }
 
 static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigned i)
@@ -256,39 +517,38 @@ static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigne
     bool untracked = !p->config.cpu_tracking && sg_dom_line_adopt(p, e, page_no, i, 0);
     const struct line *l = sg_dom_line(p, e->pages[page_no], i);
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
-    const struct rec *last = sg_dom_rec(p, l->last);
+    unsigned count = gather(c, l), kept;
     struct sg_persist_loss row = {
-        .stage = l->wpq_count == l->count ? SG_PERSIST_S3
-                 : last->flags & REC_S2P  ? SG_PERSIST_SB
-                                          : SG_PERSIST_S2,
-        .stores = l->count,
+        .stage = stage_of(p, l),
+        .stores = l->count + l->lost,
     };
-    uint32_t n = l->first;
-    unsigned k;
 
     if (untracked) {
         row.source = untracked_cpu;
     }
-    permitted(c, l);
-    k = untracked && p->config.untracked == SG_PERSIST_UNTRACKED_KEEP
-            ? l->count /* flushed by its processor, together with the line */
-            : c->points[choose(c, c->point_count, e->base + off)];
-    row.fate = k == 0 ? SG_PERSIST_LOST : k < l->count ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
-    if (k && !sg_dom_media_take(p, e, 1)) {
+    if (untracked && p->config.untracked == SG_PERSIST_UNTRACKED_KEEP) {
+        memset(c->keep, true, count); /* flushed by its processor, together with the line */
+        kept = count;
+    } else {
+        kept = choose_state(c, l, count, e->base + off);
+    }
+    row.fate = kept == 0           ? SG_PERSIST_LOST
+               : kept < row.stores ? SG_PERSIST_PARTLY
+                                   : SG_PERSIST_KEPT;
+    if (kept && !sg_dom_media_take(p, e, 1)) {
         row.fate = SG_PERSIST_REFUSED;
-        k = 0;
+        kept = 0;
     }
-    row.stores_kept = k;
-    for (; k; k--) {
-        const struct rec *r = sg_dom_rec(p, n);
-
-        sg_dom_media_rec(e->media + off, r);
-        n = r->next;
+    row.stores_kept = kept;
+    for (unsigned k = 0; k < count && kept; k++) {
+        if (c->keep[k]) {
+            sg_dom_media_rec(e->media + off, c->rec[k]);
+        }
     }
-    if (row.stores_kept) {
+    if (kept) {
         sg_dom_heal(p, e->base + off, SG_PERSIST_LINE);
     }
-    line_row(c, e, off, 1, &row, last->seq);
+    line_row(c, e, off, 1, &row, count ? c->rec[count - 1]->seq : l->lost_seq);
 }
 
 static void cut_without_history(struct cut *c, struct extent *e, size_t page_no, unsigned i)
@@ -302,8 +562,8 @@ static void cut_without_history(struct cut *c, struct extent *e, size_t page_no,
     unsigned atoms = SG_DOM_LINE_ATOMS;
 
     if (c->domain <= SG_PERSIST_ADR) {
-        atoms = g->all_or_nothing & bit ? choose(c, 2, e->base + off) * SG_DOM_LINE_ATOMS
-                                        : choose(c, SG_DOM_LINE_ATOMS + 1, e->base + off);
+        atoms = g->all_or_nothing & bit ? choose(c, 2, e->base + off, false) * SG_DOM_LINE_ATOMS
+                                        : choose(c, SG_DOM_LINE_ATOMS + 1, e->base + off, false);
     }
     row.fate = atoms == 0                  ? SG_PERSIST_LOST
                : atoms < SG_DOM_LINE_ATOMS ? SG_PERSIST_PARTLY
@@ -449,7 +709,7 @@ static void cut_untracked(struct cut *c, struct extent *e)
         for (; len; len -= n, off += n) {
             n = whole_runs ? len : SG_PERSIST_LINE;
             cut_untracked_lines(c, e, off, n / SG_PERSIST_LINE,
-                                keep || choose(c, 2, e->base + off));
+                                keep || choose(c, 2, e->base + off, false));
         }
     }
 }
@@ -529,10 +789,8 @@ struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
     log_cut(p, policy);
     p->frozen = true;
     lose_s0(c);
-    for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
-        cut_s1(c, d);
-    }
-    cut_store_buffer(c);
+    cut_cpus(c);
+    cut_s1(c);
     report = c->report;
     report->stays = all_stays(c);
     for (unsigned i = 0; i < p->extent_count; i++) {

@@ -7,7 +7,7 @@
  *
  *   S0   struct sg_dom_conn.s0, pieces per connection    placement.c
  *   S1   sg_persist.s1, pieces per device                placement.c
- *   S2'  marks REC_SB, REC_NT on stores of a line, and
+ *   S2'  marks REC_SB, REC_WC on stores of a line, and
  *        lists of lines per vCPU                         line.c, cpu.c
  *   S2   dirty lines                                     page.c, line.c
  *   S3   dirty lines marked in_wpq; domain NONE only     advance.c
@@ -37,14 +37,14 @@
  * Invariants, between calls (sg_assert_persist_state() checks them, check.c):
  *
  *   1  A page exists exactly while one of its lines is dirty; the bits of map and top say so.
- *   2  A line with a history is dirty; all_or_nothing and in_wpq are of dirty lines without one;
- *      in_wpq implies all_or_nothing.
+ *   2  A line with a history is dirty; all_or_nothing and in_wpq are of dirty lines without one.
  *   3  A history has 1 to line_stores stores, each to one atom with at least one octet; the last
  *      is a cut point.
- *   4  Something is in S3 only in domain NONE; a history's stores in S3 are one leading group.
- *   5  Stores in S2' are a suffix of their line and do not share a group with stores that are not.
- *   6  At most one vCPU has anything in S2' (busy_cpu): when another agent acts, it could have
- *      seen those stores, so they have left the processor by then.
+ *   4  Something is in S3 only in domain NONE; a history's stores in S3 are whole leading groups.
+ *   5  Stores in S2' are a suffix of their line, of one vCPU, and in no group with others.
+ *   6  At most one vCPU has anything in its store buffer (busy_cpu): when another agent acts, it
+ *      could have seen those stores, so they have left the processor by then.  A line knows the one
+ *      vCPU that has non-temporal stores to it in S2' (nt_cpu); nt_lines counts such lines.
  *   7  S0 and S1 hold what their counters say, within their limits; S0 has no empty connection.
  *   8  S1 is empty if the root complex is eager; S0 is empty if placement is neither delayed nor
  *      out of order.

@@ -27,8 +27,10 @@ enum sg_dom_limits {
 enum rec_flags {
     REC_GLUE = 0x1, /* a cut keeps neither or both: this store and the next */
     REC_SB = 0x2,   /* plain store, in the store buffer */
-    REC_NT = 0x4,   /* non-temporal, in a write-combining buffer */
-    REC_S2P = REC_SB | REC_NT,
+    REC_WC = 0x4,   /* non-temporal, in a write-combining buffer */
+    REC_S2P = REC_SB | REC_WC,
+    /* This store and the next left the processor in any order, unless they are to one atom. */
+    REC_LOOSE = 0x8,
 };
 
 /* One store to one atom. */
@@ -46,7 +48,10 @@ struct rec {
 struct line {
     uint32_t first, last; /* recs; 0: none */
     uint16_t count;
-    uint16_t wpq_count; /* leading recs that are in S3; only in domain NONE */
+    uint16_t wpq_count; /* leading recs that are in S3; only in domain NONE, and at a cut */
+    uint16_t nt_cpu;    /* the vCPU, + 1, that has recs of the line in its WC buffers; 0: none */
+    uint16_t lost;      /* at a cut: stores that stayed in S2' */
+    uint32_t lost_seq;  /* of the newest of them */
 };
 
 /* ---- What is dirty (page.c) ---- */
@@ -57,7 +62,7 @@ struct page {
     uint64_t dirty;
     uint64_t has_history;    /* has a struct line */
     uint64_t all_or_nothing; /* no history: a cut keeps all of the line or nothing */
-    uint64_t in_wpq;         /* no history: in S3; implies all_or_nothing */
+    uint64_t in_wpq;         /* no history: in S3 */
     uint64_t noted;          /* no history: a CLWB or CLFLUSHOPT came since it is dirty */
     /* With a history: number of the struct line; without: low 32 bits of its first event's seq. */
     uint32_t ref[SG_DOM_PAGE_LINES];
@@ -120,6 +125,7 @@ struct cpu {
     unsigned sb_head, sb_count;
     struct cpu_entry wc[SG_DOM_WC_LINES];
     unsigned wc_head, wc_count;
+    unsigned unit;
     GArray *flushes;       /* struct cpu_entry: CLWB, CLFLUSHOPT since the last fence */
     unsigned flushes_done; /* leading ones that were executed early */
 };
@@ -150,7 +156,8 @@ struct sg_persist {
     uint64_t posted_due_ns;
 
     struct cpu *cpu[SG_PERSIST_VCPUS];
-    int busy_cpu;                      /* the only one with anything in S2', or -1 */
+    int busy_cpu;                      /* the only one with anything in its store buffer, or -1 */
+    unsigned nt_lines;                 /* lines with stores in write-combining buffers */
     uint64_t announced, announced_len; /* sg_persist_will_change() */
 
     struct sg_dom_bad_ranges bad[2]; /* by kind - 1 */
@@ -281,8 +288,9 @@ struct sg_dom_store {
     unsigned in, len;    /* octets of the line */
     const uint8_t *data; /* len octets */
     uint64_t seq;
-    uint8_t flags; /* REC_SB or REC_NT or 0 */
+    uint8_t flags; /* REC_SB or REC_WC or 0 */
     bool written;  /* data are in visible memory already */
+    uint16_t cpu;  /* REC_WC: whose */
 };
 /* Adds a store to a line of page_no, which then has a history. */
 void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
@@ -314,8 +322,14 @@ static inline uint64_t sg_dom_full_seq(const struct sg_persist *p, uint32_t low)
 /* Leading stores that are not in S2', and those up to an event (rounded up over glue). */
 unsigned sg_dom_line_cached(const struct sg_persist *p, const struct line *l);
 unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq);
-/* S2' -> S2 of the stores up to an event. */
-void sg_dom_line_drain_buffer(struct sg_persist *p, struct line *l, uint64_t seq);
+/* S2' -> S2 of the first k stores. */
+void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k);
+/* The line has no stores in write-combining buffers any more, whatever their marks. */
+static inline void sg_dom_line_forget_nt(struct sg_persist *p, struct line *l)
+{
+    p->nt_lines -= l->nt_cpu != 0;
+    l->nt_cpu = 0;
+}
 /* A cut may keep exactly the first k stores (or k is 0). */
 bool sg_dom_line_cut_point(const struct sg_persist *p, const struct line *l, unsigned k);
 
@@ -334,8 +348,11 @@ bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, 
 bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 /* Data in S3 that could not go to the media return to S2: there is no queue any more. */
 void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e);
-/* Moves the stores up to an event, in the line of a machine address, to S3 or further. */
-bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq);
+/*
+ * Moves the stores up to an event, in the line of a machine address, to S3 or further; of those in
+ * S2' only this vCPU's.
+ */
+bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsigned vcpu);
 /* How many of these lines may be written to the media?  Counts them as wear. */
 size_t sg_dom_media_take(struct sg_persist *p, struct extent *e, size_t lines);
 void sg_dom_refused(struct sg_persist *p, struct extent *e, uint64_t off);
@@ -348,8 +365,8 @@ void sg_dom_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t 
 
 void sg_dom_fifo_clear(struct fifo *f);
 bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
-/* Makes the first octets of the head of a device's S1 visible and drops the rest of it. */
-void sg_dom_post_visible(struct sg_persist *p, unsigned device, uint32_t octets);
+/* At a cut: the next octets of a device's S1, all of its head at most, become visible. */
+void sg_dom_arrive(struct sg_persist *p, unsigned device, uint32_t octets);
 void sg_dom_place_clear(struct sg_persist *p);
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 
@@ -380,8 +397,11 @@ void sg_dom_keep_untracked(struct sg_persist *p, struct extent *e, size_t page_n
 
 /* ---- cpu.c ---- */
 
-/* Another agent than this vCPU acts (-1: a device): drains the S2' of the others. */
+/* Another agent than this vCPU acts (-1: a device): drains the store buffers of the others. */
 void sg_dom_others_drain(struct sg_persist *p, int vcpu);
+/* It accesses these lines: the others' non-temporal stores to them have left. */
+void sg_dom_others_leave(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
+                         int vcpu);
 void sg_dom_cpu_drain(struct sg_persist *p, int vcpu);
 /* Is anything of a range in S2'?  An agent that reads the range proves that it is not. */
 bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len);

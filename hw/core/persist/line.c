@@ -21,17 +21,21 @@
  * a store that is reported after the fact has to be announced (sg_dom_tell_apart()), or is merged.
  *
  * When a history grows beyond limits.line_stores its oldest stores are merged: they are glued
- * together, and those to the same atom become one.  Glue removes cut points and moves none, so merging removes permitted outcomes
- * and adds no forbidden one.  When all histories together have limits.stores, each is limited
- * to 8.  A line that DMA overwrites as a whole again and again loses its history: its state
- * before the last version is the media's content or nothing.
+ * together, and those to the same atom become one.  Glue removes cut points and moves none, so
+ * merging removes permitted outcomes and adds no forbidden one.  When all histories together have
+ * limits.stores, each is limited to 8.  A line that DMA overwrites as a whole again and again loses
+ * its history: its state before the last version is the media's content or nothing.
  *
  * While CPUs are not tracked, one may have changed a line with a history since, and its visible
  * state is a different one.  Code that moves all of such a line, or chooses among its states,
  * first adopts that difference as one last group.
  *
  * Order of events in a history: REC_S2P marks a suffix (the stores in the cache came before), and
- * the first wpq_count stores are one glued group, which a write-pending queue keeps or loses.
+ * the first wpq_count stores are in the write-pending queue.
+ *
+ * Non-temporal stores leave their write-combining buffer atom by atom in any order (stores to one
+ * atom in theirs).  REC_LOOSE links those that were there together: a *run*.  It stays when they
+ * have left, because some may have left, and gone on, before the others.
  */
 #include "persist/domain_impl.h"
 
@@ -44,7 +48,10 @@ static void append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t 
     *r = (struct rec){ .seq = seq, .atom = atom, .mask = mask, .flags = flags };
     memcpy(r->data, data, SG_PERSIST_ATOM);
     if (l->last) {
-        sg_dom_rec(p, l->last)->next = n;
+        struct rec *last = sg_dom_rec(p, l->last);
+
+        last->next = n;
+        last->flags |= last->flags & flags & REC_WC ? REC_LOOSE : 0;
     } else {
         l->first = n;
     }
@@ -68,9 +75,9 @@ static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
 {
     uint32_t slot[SG_DOM_LINE_ATOMS] = { 0 }, prev = 0, next;
     uint8_t buffered = REC_S2P;
-    unsigned kept = 0;
+    unsigned kept = 0, taken = 0;
 
-    for (uint32_t n = l->first; n && groups; n = next) {
+    for (uint32_t n = l->first; n && groups; n = next, taken++) {
         struct rec *r = sg_dom_rec(p, n);
 
         next = r->next;
@@ -90,21 +97,23 @@ static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
             kept++;
         }
     }
-    l->wpq_count = l->wpq_count ? kept : 0;
+    if (l->wpq_count) {
+        l->wpq_count = kept + (l->wpq_count > taken ? l->wpq_count - taken : 0);
+    }
     for (uint32_t n = l->first, i = 0; i < kept; i++, n = sg_dom_rec(p, n)->next) {
         sg_dom_rec(p, n)->flags = buffered | (i + 1 < kept ? REC_GLUE : 0);
     }
 }
 
 /* Merges many groups at a time, so that endless stores to one line have a low cost each. */
-static unsigned line_limit(const struct sg_persist *p)
+static unsigned line_limit(const struct sg_persist *p, unsigned more)
 {
-    return p->recs.live > p->limits.stores ? SG_DOM_LINE_ATOMS : p->limits.line_stores;
+    return p->recs.live + more > p->limits.stores ? SG_DOM_LINE_ATOMS : p->limits.line_stores;
 }
 
 static void bound(struct sg_persist *p, struct line *l)
 {
-    unsigned limit = line_limit(p);
+    unsigned limit = line_limit(p, 0);
 
     if (l->count > limit) {
         merge_head(p, l, 1);
@@ -114,21 +123,28 @@ static void bound(struct sg_persist *p, struct line *l)
     }
 }
 
+/* May a store more cause a merge?  A dirty line without a history gets one first. */
+static bool is_full(const struct sg_persist *p, const struct page *g, unsigned i)
+{
+    unsigned count = g->has_history >> i & 1 ? sg_dom_line(p, g, i)->count : SG_DOM_LINE_ATOMS;
+
+    return g->dirty >> i & 1 && count + SG_DOM_LINE_ATOMS > line_limit(p, 2 * SG_DOM_LINE_ATOMS);
+}
+
 /*
- * Merging takes stores out of S2', but a store buffer is a FIFO: if a line is so full that the next
- * store may cause a merge, the buffer drains first.  The same if the store will be absorbed in a
- * line without a history.  This may change any line.
+ * Stores in S2' cannot be merged: if the next store to this line may cause a merge, they leave
+ * first.  A store buffer is a FIFO, so all of it drains; and also if the store will be absorbed in
+ * a line without a history.  This may change any line.
  */
 static void make_room(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                       bool written)
 {
     const struct page *g = e->pages[page_no];
-    bool has_history = g && g->has_history & 1ull << i;
+    bool absorbed = g && written && (g->dirty & ~g->has_history) >> i & 1;
 
-    if (p->busy_cpu >= 0 && p->cpu[p->busy_cpu]->sb_count && g &&
-        (has_history ? sg_dom_line(p, g, i)->count + SG_DOM_LINE_ATOMS > line_limit(p)
-                     : written && g->dirty & 1ull << i)) {
-        sg_dom_cpu_drain_stores(p, p->cpu[p->busy_cpu]);
+    if (g && (absorbed || is_full(p, g, i))) {
+        sg_dom_others_drain(p, -1);
+        sg_dom_others_leave(p, e, (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, 1, -1);
     }
 }
 
@@ -147,6 +163,7 @@ static void collapse(struct sg_persist *p, struct page *g, unsigned i)
         next = sg_dom_rec(p, n)->next;
         sg_dom_pool_put(&p->recs, n);
     }
+    sg_dom_line_forget_nt(p, l);
     sg_dom_pool_put(&p->lines, line);
 }
 
@@ -222,21 +239,12 @@ static void absorb_written(struct sg_persist *p, struct extent *e, size_t page_n
     }
 }
 
-static void drain_all(struct sg_persist *p, struct line *l)
-{
-    for (uint32_t n = l->first; n;) {
-        struct rec *r = sg_dom_rec(p, n);
-
-        r->flags &= ~REC_S2P;
-        n = r->next;
-    }
-}
-
 void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                        const struct sg_dom_store *store)
 {
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, bit = 1ull << i;
     unsigned end = store->in + store->len;
+    uint8_t flags = store->flags;
     struct page *g;
     struct line *l;
 
@@ -248,12 +256,23 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
         l = sg_dom_line(p, g, i);
     } else if (store->written) {
         absorb_written(p, e, page_no, i);
+        if (store->flags & REC_WC) {
+            /* Nothing will say which part is non-temporal: all of the line goes to S3. */
+            sg_dom_advance_page(p, e, page_no, bit, SG_DOM_TO_S3, true);
+        }
         return;
     } else {
         l = sg_dom_line_begin_history(p, e, page_no, i, e->visible + off);
     }
-    if (!(store->flags & REC_S2P) && p->busy_cpu >= 0) {
-        drain_all(p, l); /* later arrivals in the cache come after them */
+    if (is_full(p, g, i)) {
+        flags = 0; /* it leaves at once */
+    }
+    if (!(flags & REC_S2P) && l->last && sg_dom_rec(p, l->last)->flags & REC_S2P) {
+        sg_dom_line_leave_cpu(p, l, l->count); /* later arrivals in the cache come after them */
+    }
+    if (flags & REC_WC && !l->nt_cpu) {
+        l->nt_cpu = store->cpu + 1;
+        p->nt_lines++;
     }
     for (unsigned at = store->in; at < end;) {
         unsigned atom = at / SG_PERSIST_ATOM, skip = at % SG_PERSIST_ATOM;
@@ -261,11 +280,13 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
         uint8_t data[SG_PERSIST_ATOM] = { 0 };
 
         memcpy(data + skip, store->data + (at - store->in), n);
-        append(p, l, atom, (0xffu >> (SG_PERSIST_ATOM - n)) << skip, data, store->seq,
-               store->flags);
+        append(p, l, atom, (0xffu >> (SG_PERSIST_ATOM - n)) << skip, data, store->seq, flags);
         at += n;
     }
     bound(p, l);
+    if (store->flags & ~flags & REC_WC) {
+        sg_dom_advance_page(p, e, page_no, bit, SG_DOM_TO_S3, true);
+    }
 }
 
 bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
@@ -331,7 +352,8 @@ static enum form_change form_change(const struct sg_persist *p, const struct dma
     unsigned above = sg_align_down(in, SG_PERSIST_ATOM);
 
     if (g->has_history & bit) {
-        return full && (scarce || sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS)
+        return full && sg_dom_line(p, g, i)->count &&
+                       (scarce || sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS)
                    ? FORM_LOSES_HISTORY
                    : FORM_HAS_STORE_MORE;
     }
@@ -409,6 +431,7 @@ void sg_dom_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, 
         struct page *g;
 
         sg_dom_keep_untracked(p, e, page_no, mask);
+        sg_dom_others_leave(p, e, off, n, -1);
         g = sg_dom_page(p, e, page_no);
         if (g->dirty & mask) {
             const struct dma_write w = {
@@ -494,15 +517,21 @@ unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint
     return k;
 }
 
-void sg_dom_line_drain_buffer(struct sg_persist *p, struct line *l, uint64_t seq)
+void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k)
 {
-    unsigned k = sg_dom_line_upto(p, l, seq);
+    bool waits = false;
 
-    for (uint32_t n = l->first; k; k--) {
+    for (uint32_t n = l->first; n; k -= k > 0) {
         struct rec *r = sg_dom_rec(p, n);
 
-        r->flags &= ~REC_S2P;
+        if (k) {
+            r->flags &= ~REC_S2P;
+        }
+        waits |= r->flags & REC_WC;
         n = r->next;
+    }
+    if (!waits) {
+        sg_dom_line_forget_nt(p, l);
     }
 }
 

@@ -100,6 +100,7 @@ void sg_dom_extent_clear(struct sg_persist *p, struct extent *e)
                 next = sg_dom_rec(p, n)->next;
                 sg_dom_pool_put(&p->recs, n);
             }
+            sg_dom_line_forget_nt(p, l);
             sg_dom_pool_put(&p->lines, g->ref[i]);
         }
         g->dirty = g->has_history = 0;

@@ -229,8 +229,8 @@ void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn);
 void sg_persist_device_fence(struct sg_persist *p, unsigned device);
 /*
  * The device reads a range, which may reach beyond extents, after E4: what it may have seen of a
- * CPU's stores has left S2'.  Cheap when S2' has none of it.  The second function: has S2' anything
- * at all?
+ * CPU's stores has left S2'.  Cheap when S2' has none of it.  SG_PERSIST_DEVICES: a reader that has
+ * nothing in S1.  The second function: has S2' anything at all?
  */
 void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
 bool sg_persist_cpu_waits(const struct sg_persist *p);
@@ -302,7 +302,10 @@ enum sg_persist_cpu_fence {
 /* E7, E8: moves what this vCPU flushed and stored non-temporally to S3.  Cheap if there is none. */
 void sg_persist_cpu_fence(struct sg_persist *p, const struct sg_persist_source *source,
                           enum sg_persist_cpu_fence kind);
-/* Drains all store and write-combining buffers: a device is about to act for a CPU. */
+/*
+ * Drains all store buffers: a device is about to act for a CPU.  Non-temporal stores stay: they are
+ * not ordered with the write that tells the device.
+ */
 void sg_persist_cpu_sync(struct sg_persist *p);
 /* WBINVD, or an orderly end of the machine: everything visible goes to the media, S0 too. */
 void sg_persist_orderly(struct sg_persist *p);
@@ -407,10 +410,10 @@ struct sg_persist_choice {
     uint32_t n; /* alternatives, at least 2; 0 keeps the least, n - 1 the most */
     /*
      * The alternative that WORST_FOR takes: with the least of the policy's range and the most of
-     * all else.  inside: of a line in that range.
+     * all else.  inside: of a line in that range; part: the line loses something in any case.
      */
     uint32_t worst;
-    bool inside;
+    bool inside, part;
     uint64_t addr;
 };
 /*

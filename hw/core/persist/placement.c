@@ -95,22 +95,35 @@ static void become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *b
 /* The event that made a piece visible: its own, if nothing happened since. */
 static uint64_t visible_seq(struct sg_persist *p, const struct piece *x)
 {
-    if (p->frozen || p->seq <= x->seq + 1) {
+    if (p->seq <= x->seq + 1) {
         return x->seq;
     }
     return sg_dom_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, x->len, 0);
 }
 
-void sg_dom_post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
+/* The head of a device's S1 becomes visible. */
+static void post_visible(struct sg_persist *p, unsigned device)
 {
     struct piece *x = fifo_take(&p->s1[device], NULL);
 
-    if (octets) {
-        sg_dom_others_drain(p, -1);
-        become_visible(p, x->addr, x->data, SG_MIN(octets, x->len), visible_seq(p, x),
-                       x->source.mode);
-    }
+    sg_dom_others_drain(p, -1);
+    become_visible(p, x->addr, x->data, x->len, visible_seq(p, x), x->source.mode);
     g_free(x);
+}
+
+void sg_dom_arrive(struct sg_persist *p, unsigned device, uint32_t octets)
+{
+    struct piece *x = p->s1[device].head;
+
+    become_visible(p, x->addr, x->data, octets, x->seq, x->source.mode);
+    if (octets == x->len) {
+        g_free(fifo_take(&p->s1[device], NULL));
+        return;
+    }
+    x->addr += octets;
+    x->len -= octets;
+    p->s1[device].octets -= octets;
+    memmove(x->data, x->data + octets, x->len);
 }
 
 bool sg_dom_drain_posted(struct sg_persist *p, unsigned device)
@@ -119,7 +132,7 @@ bool sg_dom_drain_posted(struct sg_persist *p, unsigned device)
         return false;
     }
     while (p->s1[device].head) {
-        sg_dom_post_visible(p, device, p->s1[device].head->len);
+        post_visible(p, device);
     }
     return true;
 }
@@ -134,12 +147,12 @@ static void post(struct sg_persist *p, struct piece *x)
     fifo_push(f, x);
     while (f->head &&
            (p->config.posted_drain == SG_PERSIST_EAGER || f->octets > p->limits.s1_octets)) {
-        sg_dom_post_visible(p, device, f->head->len);
+        post_visible(p, device);
     }
     if (p->config.posted_drain == SG_PERSIST_RANDOM) {
         if (f->head && sg_dom_below(&p->rng, p->config.one_in) == 0) {
             for (uint64_t n = 1 + sg_dom_below(&p->rng, f->count); n; n--) {
-                sg_dom_post_visible(p, device, f->head->len);
+                post_visible(p, device);
             }
         }
         p->posted_due_ns = SG_MIN(p->posted_due_ns, p->now_ns + SG_DOM_POSTED_DUE_NS);
@@ -364,6 +377,7 @@ static void changed_outside(struct sg_persist *p, const struct sg_persist_source
     uint64_t seq = sg_dom_log_payload(p, SG_PERSIST_EV_OTHER_WRITE, source, addr, e->visible + off,
                                       len, flags);
 
+    sg_dom_others_leave(p, e, off, len, -1);
     if (flags && off / SG_PERSIST_ATOM == (off + len - 1) / SG_PERSIST_ATOM) {
         sg_dom_line_store(p, e, off / SG_PERSIST_PAGE, off % SG_PERSIST_PAGE / SG_PERSIST_LINE,
                           &(struct sg_dom_store){
@@ -468,7 +482,7 @@ void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, u
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device };
 
     sg_persist_device_fence(p, device);
-    if (p->frozen || device >= SG_PERSIST_DEVICES || !len || !sg_dom_cpu_sees(p, addr, len)) {
+    if (p->frozen || !len || !sg_dom_cpu_sees(p, addr, len)) {
         return;
     }
     sg_dom_log(p, SG_PERSIST_EV_DMA_READ, &who, addr, len, 0);

@@ -3,7 +3,7 @@
  * Previews of a cut: many outcomes of one instant, for tests and tools.
  *
  * A second domain gets a copy of the range's pages: both memories, dirty lines with their stores,
- * and the vCPUs' buffers as far as they concern it.  Then the copy is cut, by the code for real
+ * and the store buffer as far as it concerns it.  Then the copy is cut, by the code for real
  * cuts; the real domain is only read.  The copy has no adapters: data in S0 and S1 count as lost.
  */
 #include "persist/domain_impl.h"
@@ -24,6 +24,7 @@ static uint32_t copy_line(const struct excerpt *x, const struct line *from)
 
     *l = *from;
     l->first = l->last = 0;
+    x->p->nt_lines += l->nt_cpu != 0;
     for (uint32_t r = from->first; r; r = sg_dom_rec(x->from, r)->next) {
         uint32_t copy = sg_dom_pool_get(&x->p->recs);
         struct rec *rec = sg_dom_rec(x->p, copy);
@@ -84,7 +85,7 @@ static void copy_cpu(const struct excerpt *x, unsigned unit)
     c->flushes = g_array_new(FALSE, FALSE, sizeof(struct cpu_entry));
     c->sb_count =
         copy_entries(x, from->sb, from->sb_head, from->sb_count, SG_DOM_STORE_BUFFER, c->sb);
-    c->wc_count = copy_entries(x, from->wc, from->wc_head, from->wc_count, SG_DOM_WC_LINES, c->wc);
+    c->unit = unit;
     x->p->cpu[unit] = c;
     x->p->busy_cpu = unit;
 }

@@ -35,7 +35,7 @@ static bool persist_part(struct sg_persist *p, struct extent *e, uint64_t off, u
     }
     return sg_dom_advance_range(p, e, off, len,
                                 p->config.domain == SG_PERSIST_NONE ? SG_DOM_TO_S4 : SG_DOM_TO_S3,
-                                true) &&
+                                false) &&
            !sg_dom_bad(p, e->base + off, len, SG_PERSIST_POISONED);
 }
 
@@ -158,6 +158,7 @@ enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, voi
         return SG_PM_LATER;
     }
     sg_persist_cpu_sync(p);
+    sg_persist_dma_read(p, SG_PERSIST_DEVICES, addr, len); /* Verify reads the range */
     while (len) {
         struct extent *e = sg_dom_extent(p, addr, 1, &off);
         size_t n = SG_MIN(len, e->size - off);
@@ -191,7 +192,7 @@ void sg_persist_orderly(struct sg_persist *p)
         return;
     }
     sg_dom_log(p, SG_PERSIST_EV_ORDERLY, NULL, 0, 0, 0);
-    sg_dom_others_drain(p, -1);
+    sg_dom_cpu_fence_all(p);
     while (p->conn_order->len) {
         struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, 0);
 

@@ -2,8 +2,8 @@
 /*
  * A set of machines, each with another past of spontaneous moves.
  *
- * What all of them share is in struct gt_world (gt_machine.h): what CPUs have stored and adapters have
- * posted, in order.  A machine has its caches and media, and how far its buffers have drained.
+ * What all of them share is in struct gt_world (gt_machine.h): what CPUs have stored and adapters
+ * have posted, in order.  A machine has its caches and media, and how far its buffers have drained.
  * After each step the set is closed over the spontaneous moves: a cache line is evicted (E6), a
  * line of the write-pending queue drains (E12), the oldest store leaves the store buffer, a
  * non-temporal store leaves its write-combining buffer (E8).  An event that makes something certain
@@ -348,6 +348,7 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
     memset(w->visible + range.at, range.value, range.units);
     while (next_part(&range, &x, w->t->store_buffer && gt_keeps_cache(w))) {
         if (w->t->store_buffer) {
+            x.more = range.units && range.at % GT_LINE;
             into_buffer(w, &x, BUFFERED_STORE);
         } else {
             step(w, step_store, &x);
@@ -467,6 +468,13 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
     }
 }
 
+/* A store's part in a line leaves the buffer as one. */
+static bool between_stores(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
+{
+    (void)x;
+    return !m->drained || !w->buffer[m->drained - 1].more;
+}
+
 static bool everything_arrived(const struct gt_world *w, struct gt_machine *m,
                                const struct gt_part *x)
 {
@@ -483,7 +491,7 @@ static void cut(struct gt_world *w)
         step(w, all_left, NULL);
     }
     w->cutting = true;
-    close_set(w);
+    step(w, between_stores, NULL);
     if (whole) {
         step(w, everything_arrived, NULL);
     }

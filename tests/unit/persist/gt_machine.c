@@ -19,7 +19,9 @@ void gt_evict(const struct gt_world *w, struct gt_machine *m, unsigned line)
         memcpy(m->queue + line * GT_LINE, m->cache + line * GT_LINE, GT_LINE);
         m->queued[line] = m->version[line];
         for (unsigned c = 0; c < GT_CPUS; c++) {
-            m->note[c][line] = 0; /* done */
+            if (w->t->slip != GT_CLWB_OF_LATER_STORES) {
+                m->note[c][line] = 0; /* done */
+            }
         }
     }
 }
@@ -98,7 +100,10 @@ bool gt_line_left(const struct gt_world *w, const struct gt_machine *m, unsigned
 void gt_note(const struct gt_world *w, struct gt_machine *m, unsigned cpu, unsigned line)
 {
     if (!gt_keeps_cache(w)) {
-        m->note[cpu][line] = m->queued[line] < m->version[line] ? m->version[line] : 0;
+        m->note[cpu][line] =
+            m->queued[line] < m->version[line] || w->t->slip == GT_CLWB_OF_LATER_STORES
+                ? m->version[line]
+                : 0;
         if (w->t->slip == GT_CLWB_AT_ONCE) {
             gt_evict(w, m, line);
         }

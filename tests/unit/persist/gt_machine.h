@@ -14,6 +14,7 @@ struct gt_part {
     uint8_t at, units, value, cpu;
     uint8_t kind;  /* enum gt_buffered */
     uint8_t event; /* its number in the trace */
+    bool more;     /* in the store buffer: the next entry is of the same store and line */
     uint8_t after; /* non-temporal: so many entries of the store buffer leave before it */
 };
 

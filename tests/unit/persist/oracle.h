@@ -23,7 +23,10 @@ struct oracle {
     unsigned queued[ORACLE_LINES];              /* in S3 for certain (domain NONE) */
     unsigned noted[ORACLE_VCPUS][ORACLE_LINES]; /* state at the vCPU's CLWB + 1; 0: none */
     unsigned nt[ORACLE_VCPUS][ORACLE_LINES];    /* state after its last NT store + 1 */
-    GQueue s0, posted[ORACLE_DEVICES];          /* struct oracle_piece */
+    unsigned before[ORACLE_LINES];     /* state before NT stores in a buffer + 1; 0: none */
+    unsigned waits[ORACLE_LINES];      /* whose buffer that is */
+    bool loose[ORACLE_LINES];          /* NT stores: each atom has an order of its own */
+    GQueue s0, posted[ORACLE_DEVICES]; /* struct oracle_piece */
 };
 
 struct oracle_piece {

@@ -92,13 +92,29 @@ static void wpq_in_adr(struct sg_persist *p)
 
 static void buffered_first(struct sg_persist *p)
 {
-    first_rec(p)->flags |= REC_NT;
+    first_rec(p)->flags |= REC_WC;
 }
 
 static void two_busy(struct sg_persist *p)
 {
     p->cpu[1] = g_new0(struct cpu, 1);
-    p->cpu[1]->wc_count = 1;
+    p->cpu[1]->sb_count = 1;
+}
+
+static void nt_count(struct sg_persist *p)
+{
+    p->nt_lines++;
+}
+
+static void nt_of_nobody(struct sg_persist *p)
+{
+    p->nt_lines++;
+    line0(p)->nt_cpu = 1;
+}
+
+static void loose_end(struct sg_persist *p)
+{
+    sg_dom_rec(p, line0(p)->last)->flags |= REC_LOOSE;
 }
 
 static void s1_count(struct sg_persist *p)
@@ -143,7 +159,10 @@ static const struct {
     { "3 last store glued", glued_end },
     { "4 queue in ADR", wpq_in_adr },
     { "5 buffer before cache", buffered_first },
+    { "5 a run that does not end", loose_end },
     { "6 two vCPUs", two_busy },
+    { "6 lines that wait", nt_count },
+    { "6 vCPU of a line", nt_of_nobody },
     { "7 S1 octets", s1_count },
     { "8 S1 eager", s1_eager },
     { "9 bad ranges", bad_order },

@@ -12,6 +12,8 @@ enum { X = 0, X2 = 2, X3 = 4, FLAG = 14, Y = GT_LINE };
 #define SWAP(place, v) { .kind = GT_SWAP, .at = place, .units = 2, .value = v }
 #define STORE(cpu, place, v) \
     { .kind = GT_STORE, .who = cpu, .at = place, .units = 2, .value = v, .how = GT_TOLD_BOTH }
+#define NT(cpu, place, v) \
+    { .kind = GT_STORE_NT, .who = cpu, .at = place, .units = 2, .value = v, .how = GT_TOLD_BOTH }
 #define CLWB(cpu, place) \
     { .kind = GT_CPU_FLUSH, .who = cpu, .at = place, .units = 1, .how = SG_PERSIST_CLWB }
 #define SFENCE(cpu) { .kind = GT_CPU_FENCE, .who = cpu, .units = 1, .how = SG_PERSIST_SFENCE }
@@ -116,11 +118,91 @@ static void clwb_before_dma(void)
     EXACTLY(table);
 }
 
+static void non_temporal(void)
+{
+    static const struct sequence table[] = {
+        { "two atoms of a line", { ADR, .event = { NT(0, X, 1), NT(0, X2, 2) } }, 4 },
+        { "an atom twice", { ADR, .event = { NT(0, X, 1), NT(0, X, 2) } }, 3 },
+        { "then a plain store to the line",
+          { ADR, .event = { NT(0, X, 1), NT(0, X2, 2), STORE(0, X3, 3) } },
+          5 },
+        { "that store, and SFENCE",
+          { ADR, .event = { NT(0, X, 1), STORE(0, X3, 3), SFENCE(0) } },
+          2 },
+        { "while another CPU flushes its own line",
+          { ADR, .event = { NT(0, X, 1), STORE(1, Y, 2), CLWB(1, Y), SFENCE(1) } },
+          2 },
+        { "while another CPU flushes the same line",
+          { ADR, .event = { NT(0, X, 1), CLWB(1, X), SFENCE(1) } },
+          2 },
+        { "while an adapter writes another line",
+          { .domain = SG_PERSIST_ADR, .event = { NT(0, X, 1), WRITE(0, Y, 2, 2) } },
+          2 },
+        { "an adapter writes the line", { ADR, .event = { NT(0, X, 1), WRITE(0, X2, 2, 2) } }, 2 },
+        { "an adapter has posted a write",
+          { ADR, .s1 = true, .event = { WRITE(0, Y, 2, 1), NT(0, X, 2) } },
+          4 },
+        { "two CPUs", { ADR, .event = { NT(0, X, 1), NT(1, Y, 2), SFENCE(1) } }, 2 },
+        { "where the queue is lost", { .event = { NT(0, X, 1), NT(0, X2, 2), SFENCE(0) } }, 4 },
+    };
+
+    EXACTLY(table);
+}
+
+static void generations(void)
+{
+    static const struct sequence table[] = {
+        { "two generations",
+          { .event = { STORE(0, X, 1), CLWB(0, X), SFENCE(0), STORE(0, X, 2), CLWB(0, X),
+                       SFENCE(0) } },
+          3 },
+        { "a flush hint between them",
+          { .event = { STORE(0, X, 1),
+                       CLWB(0, X),
+                       SFENCE(0),
+                       { .kind = GT_DEEP_FLUSH, .units = 1 },
+                       STORE(0, X, 2),
+                       CLWB(0, X),
+                       SFENCE(0) } },
+          2 },
+        { "atoms of a line",
+          { .event = { STORE(0, X, 1), STORE(0, X2, 2), CLWB(0, X), SFENCE(0) } },
+          3 },
+        { "DMA past the cache, twice", { .event = { WRITE(0, X, 4, 1), WRITE(0, X, 2, 2) } }, 4 },
+    };
+
+    EXACTLY(table);
+}
+
+static void several_adapters(void)
+{
+    static const struct sequence table[] = {
+        { "an atom, everything kept",
+          { .domain = SG_PERSIST_WHOLE,
+            .ddio = true,
+            .s1 = true,
+            .event = { WRITE(0, X, 2, 1), WRITE(1, X, 2, 2) } },
+          2 },
+        { "an atom", { ADR, .s1 = true, .event = { WRITE(0, X, 2, 1), WRITE(1, X, 2, 2) } }, 3 },
+        { "two atoms of a line",
+          { ADR, .s1 = true, .event = { WRITE(0, X, 2, 1), WRITE(1, X2, 2, 2) } },
+          4 },
+        { "their own lines",
+          { ADR, .s1 = true, .event = { WRITE(0, X, 4, 1), WRITE(1, Y, 4, 2) } },
+          9 },
+    };
+
+    EXACTLY(table);
+}
+
 static const struct t_case cases[] = {
     { "a CPU's store into a line that DMA made dirty", store_beside_dma },
     { "an Atomic beside data that DMA wrote", atomic_beside_dma },
     { "an atom that DMA writes twice, or in halves", atom_written_twice },
     { "a CLWB before DMA writes the line", clwb_before_dma },
+    { "non-temporal stores", non_temporal },
+    { "posted writes of several adapters", several_adapters },
+    { "generations of a line in the write-pending queue", generations },
 };
 
 T_MAIN(cases)

@@ -33,7 +33,8 @@ static void persistence(void)
             rig_store_nt(&r, 0, 192, 4);
             T_EQ_INT(rig_flush(&r, 1, 0, 256, P), SG_PM_DONE);
             for (uint64_t i = 0; i < 4; i++) {
-                T_EQ_U64(rig_media(&r, i * 64), i + 1);
+                /* A Flush does not reach into write-combining buffers. */
+                T_EQ_U64(rig_media(&r, i * 64), i < 3 ? i + 1 : 0);
                 T_EQ_U64(rig_visible(&r, i * 64), i + 1);
             }
             rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
