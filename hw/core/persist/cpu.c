@@ -449,12 +449,19 @@ bool sg_persist_cpu_waits(const struct sg_persist *p)
     return p->busy_cpu >= 0 || p->nt_lines;
 }
 
+void sg_dom_cpu_sync(struct sg_persist *p)
+{
+    if (p->busy_cpu >= 0) {
+        sg_dom_log(p, SG_PERSIST_EV_CPU_SYNC, NULL, 0, 0, 0);
+        sg_dom_others_drain(p, -1);
+        sg_dom_step_done(p);
+    }
+}
+
 void sg_persist_cpu_sync(struct sg_persist *p)
 {
-    if (p->frozen || p->busy_cpu < 0) {
-        return;
+    if (!p->frozen) {
+        sg_dom_cpu_sync(p);
+        sg_dom_call_done(p);
     }
-    sg_dom_log(p, SG_PERSIST_EV_CPU_SYNC, NULL, 0, 0, 0);
-    sg_dom_others_drain(p, -1);
-    sg_dom_input_done(p);
 }

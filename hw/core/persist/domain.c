@@ -32,7 +32,9 @@
  * (E2, E5: nothing moves.  E11 is E7 plus a message.)
  *
  * An input event is logged, executed, and followed by sg_dom_input_done(), where an armed cut
- * may freeze the domain.  From then on inputs return at once: the machine has stopped.
+ * may freeze the domain.  From then on inputs return at once: the machine has stopped.  A call with
+ * several inputs (an Atomic reads its atom before) is executed as a whole: sg_dom_step_done() after
+ * each, sg_dom_call_done() at its end.
  *
  * Invariants, between calls (sg_assert_persist_state() checks them, check.c):
  *
@@ -351,15 +353,28 @@ void sg_dom_freeze(struct sg_persist *p)
     }
 }
 
-void sg_dom_input_done(struct sg_persist *p)
+void sg_dom_step_done(struct sg_persist *p)
 {
     p->inputs++;
     if (p->limits.check) {
         sg_assert_persist_state(p, false);
     }
-    if (p->arm.kind == SG_PERSIST_ARM_EVENT && !p->armed_hit && --p->arm.count == 0) {
+    if (p->arm.kind == SG_PERSIST_ARM_EVENT && p->arm.count) {
+        p->arm.count--;
+    }
+}
+
+void sg_dom_call_done(struct sg_persist *p)
+{
+    if (p->arm.kind == SG_PERSIST_ARM_EVENT && !p->arm.count && !p->armed_hit) {
         sg_dom_freeze(p);
     }
+}
+
+void sg_dom_input_done(struct sg_persist *p)
+{
+    sg_dom_step_done(p);
+    sg_dom_call_done(p);
 }
 
 void sg_persist_arm(struct sg_persist *p, const struct sg_persist_arm *arm)

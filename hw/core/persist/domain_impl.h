@@ -196,8 +196,13 @@ static inline int sg_dom_extent_number(const struct sg_persist *p, const struct 
 {
     return e - p->extent;
 }
-/* An input event is complete: an armed cut may be due now. */
+/*
+ * An input event is complete: an armed cut may be due now.  In a call with several, it is due at
+ * the end of the call: a trace has one event for it, and a replay cannot stop in its middle.
+ */
 void sg_dom_input_done(struct sg_persist *p);
+void sg_dom_step_done(struct sg_persist *p);
+void sg_dom_call_done(struct sg_persist *p);
 void sg_dom_freeze(struct sg_persist *p);
 
 /* ---- event_log.c ---- */
@@ -367,6 +372,8 @@ void sg_dom_fifo_clear(struct fifo *f);
 bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
 /* At a cut: the next octets of a device's S1, all of its head at most, become visible. */
 void sg_dom_arrive(struct sg_persist *p, unsigned device, uint32_t octets);
+/* sg_persist_dma_read() as a part of another call. */
+void sg_dom_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
 void sg_dom_place_clear(struct sg_persist *p);
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 
@@ -411,6 +418,8 @@ void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len);
 void sg_dom_cpu_drain_stores(struct sg_persist *p, struct cpu *c);
 /* Executes the oldest entry of the store buffer. */
 void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c);
+/* sg_persist_cpu_sync() as a part of another call. */
+void sg_dom_cpu_sync(struct sg_persist *p);
 void sg_dom_cpu_clear(struct sg_persist *p);
 /* Somebody is about to change a range, and will report it.  Was this change announced? */
 void sg_dom_announce(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);

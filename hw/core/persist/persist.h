@@ -365,7 +365,7 @@ void sg_persist_milestone(struct sg_persist *p, const struct sg_persist_source *
 
 enum sg_persist_arm_kind {
     SG_PERSIST_ARM_OFF,
-    SG_PERSIST_ARM_EVENT,     /* after the count-th event from now on (sg_persist_events()) */
+    SG_PERSIST_ARM_EVENT,     /* after the call with the count-th event (sg_persist_events()) */
     SG_PERSIST_ARM_MILESTONE, /* at the count-th milestone of this kind from now on */
 };
 struct sg_persist_arm {

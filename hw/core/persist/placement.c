@@ -408,14 +408,11 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
     if (p->frozen) {
         return true;
     }
-    sg_persist_dma_read(p, source->unit, addr, SG_PERSIST_ATOM);
-    if (p->frozen) {
-        return true;
-    }
     e = sg_dom_extent(p, addr, SG_PERSIST_ATOM, &off);
     if (!e) {
         return false;
     }
+    sg_dom_dma_read(p, source->unit, addr, SG_PERSIST_ATOM);
     sg_dom_keep_untracked(p, e, off / SG_PERSIST_PAGE,
                           1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE));
     sg_put_le64(&found, *value);
@@ -432,6 +429,7 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
     }
     p->announced_len = 0;
     *value = sg_get_le64(&found);
+    sg_dom_call_done(p);
     return true;
 }
 
@@ -477,27 +475,41 @@ void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn)
     sg_dom_input_done(p);
 }
 
-void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len)
+static void device_fence(struct sg_persist *p, unsigned device)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device };
 
-    sg_persist_device_fence(p, device);
-    if (p->frozen || !len || !sg_dom_cpu_sees(p, addr, len)) {
-        return;
+    if (device < SG_PERSIST_DEVICES && p->s1[device].head) {
+        sg_dom_log(p, SG_PERSIST_EV_DEVICE_FENCE, &who, 0, 0, 0);
+        sg_dom_drain_posted(p, device);
+        sg_dom_step_done(p);
     }
-    sg_dom_log(p, SG_PERSIST_EV_DMA_READ, &who, addr, len, 0);
-    sg_dom_cpu_seen(p, addr, len);
-    sg_dom_input_done(p);
+}
+
+void sg_dom_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device };
+
+    device_fence(p, device);
+    if (len && sg_dom_cpu_sees(p, addr, len)) {
+        sg_dom_log(p, SG_PERSIST_EV_DMA_READ, &who, addr, len, 0);
+        sg_dom_cpu_seen(p, addr, len);
+        sg_dom_step_done(p);
+    }
+}
+
+void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len)
+{
+    if (!p->frozen) {
+        sg_dom_dma_read(p, device, addr, len);
+        sg_dom_call_done(p);
+    }
 }
 
 void sg_persist_device_fence(struct sg_persist *p, unsigned device)
 {
-    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device };
-
-    if (p->frozen || device >= SG_PERSIST_DEVICES || !p->s1[device].head) {
-        return;
+    if (!p->frozen) {
+        device_fence(p, device);
+        sg_dom_call_done(p);
     }
-    sg_dom_log(p, SG_PERSIST_EV_DEVICE_FENCE, &who, 0, 0, 0);
-    sg_dom_drain_posted(p, device);
-    sg_dom_input_done(p);
 }

@@ -149,6 +149,7 @@ enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, voi
 {
     uint8_t *to = buf;
     uint64_t off;
+    bool good = true;
 
     if (len ? !(sg_persist_query(p, addr, len) & SG_PM_PERSISTENT)
             : !sg_dom_extent(p, addr, len, &off)) {
@@ -157,20 +158,19 @@ enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, voi
     if (p->frozen) {
         return SG_PM_LATER;
     }
-    sg_persist_cpu_sync(p);
-    sg_persist_dma_read(p, SG_PERSIST_DEVICES, addr, len); /* Verify reads the range */
-    while (len) {
+    sg_dom_cpu_sync(p);
+    sg_dom_dma_read(p, SG_PERSIST_DEVICES, addr, len); /* Verify reads the range */
+    while (len && good) {
         struct extent *e = sg_dom_extent(p, addr, 1, &off);
         size_t n = SG_MIN(len, e->size - off);
 
-        if (!media_read_part(p, e, off, to, n)) {
-            return SG_PM_FAILED;
-        }
+        good = media_read_part(p, e, off, to, n);
         addr += n;
         to += n;
         len -= n;
     }
-    return SG_PM_DONE;
+    sg_dom_call_done(p);
+    return good ? SG_PM_DONE : SG_PM_FAILED;
 }
 
 void sg_persist_deep_flush(struct sg_persist *p, uint64_t addr, uint64_t len)

@@ -194,6 +194,59 @@ static void at_the_flush(void)
     rig_down(&r);
 }
 
+/* S1 has a write to line 0, S2' a store to line 1, and a cut is due after one event. */
+static void up_for_two_events(struct dom_rig *r)
+{
+    struct sg_persist_arm arm = { .kind = SG_PERSIST_ARM_EVENT, .count = 1 };
+
+    rig_init(r);
+    r->config.domain = SG_PERSIST_EADR;
+    r->config.posted_drain = SG_PERSIST_NEVER;
+    r->config.store_buffer = true;
+    rig_up(r, 4096);
+    rig_write_u64(r, 1, 0, 1);
+    rig_store_nt(r, 0, 64, 2);
+    sg_persist_arm(r->p, &arm);
+}
+
+/* Nobody could tell from outside which part of a call was executed. */
+static void several_events_of_a_call(void)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
+    uint64_t value = 2;
+    struct dom_rig r;
+
+    up_for_two_events(&r);
+    T_TRUE(sg_persist_atomic(r.p, &who, RIG_BASE + 64, &value, 3));
+    T_EQ_U64(r.cuts_due, 1);
+    T_EQ_U64(value, 2);
+    T_EQ_U64(sg_persist_events(r.p), 5);
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    T_EQ_U64(rig_media(&r, 0), 1);
+    T_EQ_U64(rig_media(&r, 64), 3);
+    rig_down(&r);
+
+    up_for_two_events(&r);
+    sg_persist_dma_read(r.p, 0, RIG_BASE, 128);
+    T_EQ_U64(r.cuts_due, 1);
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    T_EQ_U64(rig_media(&r, 0), 1);
+    T_EQ_U64(rig_media(&r, 64), 2);
+    rig_down(&r);
+
+    up_for_two_events(&r);
+    sg_persist_arm(r.p, &(struct sg_persist_arm){ .kind = SG_PERSIST_ARM_EVENT, .count = 2 });
+    rig_store(&r, 0, 128, 4);
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + 64, &value, 8), SG_PM_DONE);
+    T_EQ_U64(value, 2);
+    T_EQ_U64(r.cuts_due, 1);
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    T_EQ_U64(rig_media(&r, 0), 0);
+    T_EQ_U64(rig_media(&r, 64), 2);
+    T_EQ_U64(rig_media(&r, 128), 4);
+    rig_down(&r);
+}
+
 /* ---- CPUs that are not tracked ---- */
 
 static void untracked_scene(struct dom_rig *r)
@@ -414,6 +467,7 @@ static const struct t_case cases[] = {
     { "armed at the Nth event: frozen from then on", nth_event },
     { "armed at each milestone", milestones },
     { "armed at a Flush: no answer", at_the_flush },
+    { "armed at one of several events of a call", several_events_of_a_call },
     { "untracked CPU stores: the stated policies", untracked },
     { "untracked CPU stores: Flush and an orderly end find them", untracked_flush },
     { "tracking begins and ends", tracking_begins },
