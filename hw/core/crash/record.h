@@ -6,7 +6,8 @@
  * before the next one; if a cut came due in the call, SG_TRACE_FREEZE follows the event.  A Flush
  * has its beginning before the first call, and its end after the call that ends it
  * (sg_crash_flush_ends()).  Inputs are recorded whether or not the domain found something to do;
- * those that concern other memory are left out.
+ * those that concern other memory are left out.  A store, or a write of another device, that was
+ * announced by sg_persist_will_change() has SG_PERSIST_STORE_ANNOUNCED in its argument.
  */
 #ifndef SG_CRASH_RECORD_H
 #define SG_CRASH_RECORD_H

@@ -40,7 +40,10 @@ static bool is_persistent(const struct sg_crash_replay *x, uint64_t addr, uint64
     return !len || sg_persist_query(x->p, addr, len) & SG_PM_PERSISTENT;
 }
 
-/* Copies to visible memory what something else than the domain wrote there; within one extent. */
+/*
+ * Copies to visible memory what something else than the domain wrote there; within one extent.
+ * Announces it if it was announced.
+ */
 static bool write_visible(struct sg_crash_replay *x, const struct sg_trace_event *e)
 {
     uint64_t offset;
@@ -48,6 +51,9 @@ static bool write_visible(struct sg_crash_replay *x, const struct sg_trace_event
 
     if (extent == SG_PERSIST_NO_EXTENT) {
         return false;
+    }
+    if (e->arg & SG_PERSIST_STORE_ANNOUNCED) {
+        sg_persist_will_change(x->p, e->addr, e->len);
     }
     memcpy(x->extent[extent].visible + offset, e->data, e->len);
     return true;

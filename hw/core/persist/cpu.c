@@ -339,6 +339,7 @@ bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *
     if (!e) {
         return false;
     }
+    flags &= ~SG_PERSIST_STORE_ANNOUNCED; /* the domain knows */
     if (tracked) {
         flags |= sg_dom_was_announced(p, addr, len) ? SG_PERSIST_STORE_ANNOUNCED : 0;
         sg_dom_others_drain(p, source->unit);

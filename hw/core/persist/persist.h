@@ -264,7 +264,7 @@ bool sg_persist_other_write(struct sg_persist *p, const struct sg_persist_source
 enum sg_persist_store_flags {
     SG_PERSIST_STORE_NT = 0x1,        /* non-temporal: S2' until a fence, may drain early */
     SG_PERSIST_STORE_WRITE = 0x2,     /* buf is not in visible memory yet: the domain writes it */
-    SG_PERSIST_STORE_ANNOUNCED = 0x4, /* in the log: sg_persist_will_change() came before */
+    SG_PERSIST_STORE_ANNOUNCED = 0x4, /* in logs and traces: after sg_persist_will_change() */
 };
 
 /*

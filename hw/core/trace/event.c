@@ -31,7 +31,7 @@ enum {
     ADDRESSES = 36, /* two addresses of 16 octets, two ports */
     FLUSH_KINDS = 3,
     FENCE_KINDS = 4,
-    STORE_FLAGS = 4,
+    STORE_FLAGS = 8,
     MODES = 3,
     MILESTONES = 5,
     BAD_KINDS = 3,
@@ -74,8 +74,9 @@ static const struct sg_trace_row rows[SG_TRACE_KINDS] = {
     [SG_TRACE_MILESTONE] = { "milestone", { UNIT, MSN, AT, ORDINAL, QPN, ARG },
                              .arg_limit = MILESTONES },
 
-    [SG_TRACE_OTHER_WRITE] = { "other-write", { UNIT, ADDR, LEN }, .has_data = true, .len_min = 1,
-                               .len_max = SG_TRACE_DATA_MAX },
+    [SG_TRACE_OTHER_WRITE] = { "other-write", { UNIT, ADDR, LEN, ARG }, .has_data = true,
+                               .len_min = 1, .len_max = SG_TRACE_DATA_MAX,
+                               .arg_limit = STORE_FLAGS },
     [SG_TRACE_MARK_BAD] = { "mark-bad", { ADDR, LEN, ARG }, .arg_limit = BAD_KINDS },
     [SG_TRACE_CLEAR_BAD] = { "clear-bad", { ADDR, LEN } },
     [SG_TRACE_FAULTS] = { "faults", { UNIT, ARG, VALUE, SWAP } },

@@ -167,6 +167,18 @@ static const uint8_t *payload(size_t len)
     return buf;
 }
 
+/* Changes visible memory, announced or not; returns the flag for the report. */
+static unsigned change(unsigned at, const void *data, size_t len)
+{
+    unsigned flag = below(2) ? SG_PERSIST_STORE_ANNOUNCED : 0;
+
+    if (flag) {
+        sg_persist_will_change(m.p, BASE + at, len);
+    }
+    memcpy(visible + at, data, len);
+    return flag;
+}
+
 static void adapter_input(void)
 {
     struct sg_persist_source who = source(SG_PERSIST_ADAPTER);
@@ -242,9 +254,9 @@ static void cpu_input(void)
         e.arg = below(4);
         e.data = payload(len);
         if (!(e.arg & SG_PERSIST_STORE_WRITE)) {
-            memcpy(visible + at, e.data, len);
+            e.arg |= change(at, e.data, len);
         }
-        T_TRUE(sg_persist_cpu_store(m.p, &who, e.addr, e.data, len, e.arg));
+        T_TRUE(sg_persist_cpu_store(m.p, &who, e.addr, e.data, len, (unsigned)e.arg));
     }
     record(&e);
 }
@@ -315,7 +327,7 @@ static void fault_input(void)
 static void other_input(void)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_OTHER };
-    size_t len = 1 + below(300);
+    size_t len = 1 + below(below(2) ? 300 : 8);
     unsigned at = place_of(&len);
     struct sg_trace_event e = sg_crash_event(SG_TRACE_OTHER_WRITE, &who, BASE + at, len);
 
@@ -330,7 +342,7 @@ static void other_input(void)
         break;
     default:
         e.data = payload(len);
-        memcpy(visible + at, e.data, len);
+        e.arg = change(at, e.data, len);
         T_TRUE(sg_persist_other_write(m.p, &who, BASE + at, len));
         record(&e);
     }
@@ -521,6 +533,8 @@ static void random_machines(void)
 /* The table of the trace has the numbers of the domain. */
 static void limits(void)
 {
+    T_EQ_U64(sg_trace_row(SG_TRACE_STORE)->arg_limit, 2 * SG_PERSIST_STORE_ANNOUNCED);
+    T_EQ_U64(sg_trace_row(SG_TRACE_OTHER_WRITE)->arg_limit, 2 * SG_PERSIST_STORE_ANNOUNCED);
     T_EQ_U64(sg_trace_row(SG_TRACE_CPU_FLUSH)->arg_limit, SG_PERSIST_CPU_FLUSHES);
     T_EQ_U64(sg_trace_row(SG_TRACE_CPU_FENCE)->arg_limit, SG_PERSIST_CPU_FENCES);
     T_EQ_U64(sg_trace_row(SG_TRACE_MILESTONE)->arg_limit, SG_PM_MILESTONES);

@@ -176,7 +176,7 @@ static void records(void)
         { "a field that never ends", 1, "02 08 ff*11", "not whole" },
         { "a unit that is not whole", 1, "02 09 ff", "not whole" },
         { "unit of 65,536", 1, "02 09 80 80 08 02 aa", "beyond its limit" },
-        { "flags of 4", 1, "02 28 02 08 aa", "an argument beyond" },
+        { "flags of 8", 1, "02 28 02 10 aa", "an argument beyond" },
         { "a store of no octets", 1, "42", "length that cannot be" },
         { "a store of 65 octets", 1, "02 08 82 01 aa*65", "length that cannot be" },
         { "a payload that is not there", 1, "02 08 04 aa", "beyond its block" },
