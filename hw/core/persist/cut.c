@@ -24,28 +24,7 @@
  * Equal pages of lines without a history, for which the policy leaves no choice, are handled as a
  * whole.
  */
-#include "persist/domain_impl.h"
-
-enum { MAX_STORES = 4096 + SG_DOM_LINE_ATOMS };
-
-/* A permitted state of a line with a history: its first k stores, and some of the run after it. */
-struct point {
-    uint16_t k;
-    bool some;
-};
-
-struct cut {
-    struct sg_persist *p;
-    const struct sg_persist_policy *policy;
-    struct sg_persist_report *report;
-    uint64_t rng;
-    unsigned domain;
-    /* Of the current line: its stores, which of them survive, its permitted states. */
-    const struct rec *rec[MAX_STORES];
-    bool keep[MAX_STORES];
-    struct point point[2 * MAX_STORES];
-    unsigned point_count;
-};
+#include "persist/cut_impl.h"
 
 /* The source of changes by untracked CPUs. */
 static const struct sg_persist_source untracked_cpu = {
@@ -53,7 +32,7 @@ static const struct sg_persist_source untracked_cpu = {
     .unit = UINT16_MAX,
 };
 
-static bool in_range(const struct cut *c, uint64_t addr, uint64_t len)
+bool sg_dom_cut_in_range(const struct cut *c, uint64_t addr, uint64_t len)
 {
     return c->policy->len && addr < c->policy->addr + c->policy->len &&
            c->policy->addr < addr + len;
@@ -81,7 +60,7 @@ static uint32_t answer(struct cut *c, const struct sg_persist_choice *q)
     }
 }
 
-static uint32_t ask(struct cut *c, const struct sg_persist_choice *q)
+uint32_t sg_dom_cut_ask(struct cut *c, const struct sg_persist_choice *q)
 {
     uint32_t taken;
 
@@ -93,19 +72,18 @@ static uint32_t ask(struct cut *c, const struct sg_persist_choice *q)
     return taken;
 }
 
-/* One of n states of a line; 0 loses the most.  part: of a part of it, so that all may stay. */
-static uint32_t choose(struct cut *c, uint32_t n, uint64_t addr, bool part)
+uint32_t sg_dom_cut_choose(struct cut *c, uint32_t n, uint64_t addr, bool part)
 {
-    bool inside = in_range(c, addr, SG_PERSIST_LINE);
+    bool inside = sg_dom_cut_in_range(c, addr, SG_PERSIST_LINE);
 
-    return ask(c, &(struct sg_persist_choice){
-                      .what = SG_PERSIST_CHOICE_LINE,
-                      .n = n,
-                      .worst = inside ? 0 : n - 1,
-                      .inside = inside,
-                      .part = part,
-                      .addr = addr,
-                  });
+    return sg_dom_cut_ask(c, &(struct sg_persist_choice){
+                                 .what = SG_PERSIST_CHOICE_LINE,
+                                 .n = n,
+                                 .worst = inside ? 0 : n - 1,
+                                 .inside = inside,
+                                 .part = part,
+                                 .addr = addr,
+                             });
 }
 
 /* ---- S0, S1 ---- */
@@ -163,19 +141,19 @@ static uint32_t posted_prefix(struct cut *c, unsigned device)
     bool clear = true;
 
     for (const struct piece *x = c->p->s1[device].head; x; x = x->next) {
-        clear = clear && !in_range(c, x->addr, x->len);
+        clear = clear && !sg_dom_cut_in_range(c, x->addr, x->len);
         atoms += atoms_of(x);
         worst = clear ? atoms : worst;
     }
     if (c->domain == SG_PERSIST_WHOLE) {
         return atoms;
     }
-    return ask(c, &(struct sg_persist_choice){
-                      .what = SG_PERSIST_CHOICE_POSTED,
-                      .unit = device,
-                      .n = atoms + 1,
-                      .worst = worst,
-                  });
+    return sg_dom_cut_ask(c, &(struct sg_persist_choice){
+                                 .what = SG_PERSIST_CHOICE_POSTED,
+                                 .unit = device,
+                                 .n = atoms + 1,
+                                 .worst = worst,
+                             });
 }
 
 /* Rows of a device's S1, of which so many atoms arrive. */
@@ -217,8 +195,8 @@ static bool lines_are_shared(const struct sg_persist *p)
 /* The device whose next atom arrives: one of those that have some left. */
 static unsigned next_device(struct cut *c, const uint32_t left[SG_PERSIST_DEVICES], unsigned some)
 {
-    unsigned skip =
-        ask(c, &(struct sg_persist_choice){ .what = SG_PERSIST_CHOICE_ORDER, .n = some });
+    unsigned skip = sg_dom_cut_ask(
+        c, &(struct sg_persist_choice){ .what = SG_PERSIST_CHOICE_ORDER, .n = some });
     unsigned d = 0;
 
     while (!left[d] || skip--) {
@@ -264,245 +242,6 @@ static void line_row(struct cut *c, struct extent *e, uint64_t off, unsigned lin
     sg_dom_report_add(c->p, c->report, row, seq_low);
 }
 
-/* The stores of a line, as an array; returns how many. */
-static unsigned gather(struct cut *c, const struct line *l)
-{
-    unsigned count = 0;
-
-    for (uint32_t n = l->first; n; n = c->rec[count++]->next) {
-        c->rec[count] = sg_dom_rec(c->p, n);
-        c->keep[count] = false;
-    }
-    return count;
-}
-
-/* How many stores the run that begins with this one has. */
-static unsigned run_length(const struct cut *c, unsigned first, unsigned count)
-{
-    unsigned n = 1;
-
-    while (first + n < count && c->rec[first + n - 1]->flags & REC_LOOSE) {
-        n++;
-    }
-    return n;
-}
-
-static bool one_atom(const struct cut *c, unsigned first, unsigned n)
-{
-    while (n > 1 && c->rec[first + n - 1]->atom == c->rec[first]->atom) {
-        n--;
-    }
-    return n == 1;
-}
-
-/* Some stores of a run survive: of each atom, independently, the first ones.  Not all of them. */
-static void keep_some(struct cut *c, unsigned first, unsigned n, uint64_t addr)
-{
-    unsigned kept = 0;
-
-    for (unsigned a = 0; a < SG_DOM_LINE_ATOMS; a++) {
-        unsigned left = 0;
-
-        for (unsigned i = first; i < first + n; i++) {
-            left += c->rec[i]->atom == a;
-        }
-        left = choose(c, left + 1, addr, true);
-        for (unsigned i = first; i < first + n; i++) {
-            if (c->rec[i]->atom == a && left) {
-                c->keep[i] = true;
-                kept++;
-                left--;
-            }
-        }
-    }
-    if (kept == n) {
-        c->keep[first + n - 1] = false;
-    }
-}
-
-/* Entries of the busy vCPU's store buffer that leave it, in order. */
-static void cut_store_buffer(struct cut *c)
-{
-    struct sg_persist *p = c->p;
-    struct cpu *cpu = p->busy_cpu >= 0 ? p->cpu[p->busy_cpu] : NULL;
-    uint64_t n, worst = 0;
-
-    if (!cpu) {
-        return;
-    }
-    while (
-        worst < cpu->sb_count &&
-        !in_range(c, cpu->sb[(cpu->sb_head + worst) % SG_DOM_STORE_BUFFER].addr, SG_PERSIST_LINE)) {
-        worst++;
-    }
-    n = c->domain == SG_PERSIST_WHOLE ? cpu->sb_count
-                                      : ask(c, &(struct sg_persist_choice){
-                                                   .what = SG_PERSIST_CHOICE_BUFFER,
-                                                   .unit = p->busy_cpu,
-                                                   .n = cpu->sb_count + 1,
-                                                   .worst = worst,
-                                               });
-    while (n--) {
-        sg_dom_cpu_drain_one(p, cpu);
-    }
-}
-
-/* The stores of a line that c->keep does not keep stay in the processor: it loses them. */
-static void lose_in_cpu(struct cut *c, struct line *l, unsigned count)
-{
-    uint32_t n = l->first, next;
-
-    l->first = l->last = 0;
-    l->count = 0;
-    for (unsigned i = 0; i < count; i++, n = next) {
-        struct rec *r = sg_dom_rec(c->p, n);
-
-        next = r->next;
-        if (!c->keep[i]) {
-            l->lost++;
-            l->lost_seq = r->seq;
-            sg_dom_pool_put(&c->p->recs, n);
-            continue;
-        }
-        r->next = 0;
-        if (l->last) {
-            sg_dom_rec(c->p, l->last)->next = n;
-        } else {
-            l->first = n;
-        }
-        l->last = n;
-        l->count++;
-    }
-    if (l->last) {
-        sg_dom_rec(c->p, l->last)->flags &= ~REC_LOOSE; /* what comes now comes later */
-    }
-}
-
-/* Of the non-temporal stores of a line, those from first on, some reach S3. */
-static void cut_nt(struct cut *c, struct line *l, unsigned first, unsigned end, uint64_t addr)
-{
-    unsigned n = end - first, some = !one_atom(c, first, n), kept = 2;
-
-    if (c->domain != SG_PERSIST_WHOLE) {
-        kept = choose(c, 2 + (some || n > 1), addr, false);
-        kept += kept && !some && n == 1;
-    }
-    if (kept == 1) {
-        keep_some(c, first, n, addr);
-    }
-    for (unsigned i = first; i < end; i++) {
-        c->keep[i] |= kept == 2;
-    }
-    l->wpq_count = 0;
-    for (unsigned i = first; i < end; i++) {
-        l->wpq_count += c->keep[i];
-    }
-    l->wpq_count += l->wpq_count ? first : 0;
-}
-
-/* What of a line is in S2' when the store buffer has drained as far as it does. */
-static void cut_line_in_cpu(struct cut *c, struct line *l, struct extent *e, uint64_t off)
-{
-    uint64_t addr = e->base + off;
-    unsigned count = gather(c, l), end = 0, first;
-    uint16_t in_wpq = l->wpq_count;
-
-    while (end < count && !(c->rec[end]->flags & REC_SB)) {
-        end++;
-    }
-    for (first = end; first && c->rec[first - 1]->flags & REC_WC;) {
-        first--;
-    }
-    for (unsigned i = 0; i < first; i++) {
-        c->keep[i] = true;
-    }
-    if (first < end) {
-        cut_nt(c, l, first, end, addr);
-    }
-    l->wpq_count = SG_MAX(l->wpq_count, in_wpq);
-    sg_dom_line_forget_nt(c->p, l);
-    lose_in_cpu(c, l, count);
-    /* What arrives now comes to the line as it is without them. */
-    memcpy(e->visible + off, e->media + off, SG_PERSIST_LINE);
-    for (uint32_t n = l->first; n; n = sg_dom_rec(c->p, n)->next) {
-        sg_dom_media_rec(e->visible + off, sg_dom_rec(c->p, n));
-    }
-}
-
-/* S2' of all lines. */
-static void cut_cpus(struct cut *c)
-{
-    struct sg_persist *p = c->p;
-    bool any = p->nt_lines || p->busy_cpu >= 0;
-
-    cut_store_buffer(c);
-    for (unsigned x = 0; any && x < p->extent_count; x++) {
-        struct extent *e = &p->extent[x];
-
-        SG_DOM_FOR_PAGES(e, page_no, 0, e->used ? e->size : 0) {
-            for (uint64_t m = e->pages[page_no]->has_history; m; m &= m - 1) {
-                unsigned i = __builtin_ctzll(m);
-                struct line *l = sg_dom_line(p, e->pages[page_no], i);
-
-                if (sg_dom_rec(p, l->last)->flags & REC_S2P) {
-                    cut_line_in_cpu(c, l, e, page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE);
-                }
-            }
-        }
-    }
-    sg_dom_cpu_clear(p);
-}
-
-static void add_point(struct cut *c, unsigned k, bool some, unsigned least)
-{
-    if (k >= least) {
-        c->point[c->point_count++] = (struct point){ .k = k, .some = some };
-    }
-}
-
-/* Fills c->point, ascending.  What is left of S2' by now has left the processor. */
-static void permitted(struct cut *c, const struct line *l, unsigned count)
-{
-    unsigned least = c->domain >= SG_PERSIST_EADR  ? count
-                     : c->domain == SG_PERSIST_ADR ? l->wpq_count
-                                                   : 0;
-
-    c->point_count = 0;
-    add_point(c, 0, false, least);
-    for (unsigned k = 0, n; k < count; k += n) {
-        n = run_length(c, k, count);
-        if (one_atom(c, k, n)) {
-            n = 1;
-        } else {
-            add_point(c, k, true, least);
-        }
-        if (!(c->rec[k + n - 1]->flags & REC_GLUE)) {
-            add_point(c, k + n, false, least);
-        }
-    }
-    sg_assert(c->point_count);
-}
-
-/* Decides which stores survive; returns how many. */
-static unsigned choose_state(struct cut *c, const struct line *l, unsigned count, uint64_t addr)
-{
-    struct point state;
-    unsigned kept = 0;
-
-    permitted(c, l, count);
-    state = c->point[choose(c, c->point_count, addr, false)];
-    for (unsigned i = 0; i < state.k; i++) {
-        c->keep[i] = true;
-    }
-    if (state.some) {
-        keep_some(c, state.k, run_length(c, state.k, count), addr);
-    }
-    for (unsigned i = 0; i < count; i++) {
-        kept += c->keep[i];
-    }
-    return kept;
-}
-
 static uint8_t stage_of(const struct sg_persist *p, const struct line *l)
 {
     if (l->lost || (l->last && sg_dom_rec(p, l->last)->flags & REC_S2P)) {
@@ -517,7 +256,7 @@ static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigne
     bool untracked = !p->config.cpu_tracking && sg_dom_line_adopt(p, e, page_no, i, 0);
     const struct line *l = sg_dom_line(p, e->pages[page_no], i);
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
-    unsigned count = gather(c, l), kept;
+    unsigned count = sg_dom_cut_gather(c, l), kept;
     struct sg_persist_loss row = {
         .stage = stage_of(p, l),
         .stores = l->count + l->lost,
@@ -530,7 +269,7 @@ static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigne
         memset(c->keep, true, count); /* flushed by its processor, together with the line */
         kept = count;
     } else {
-        kept = choose_state(c, l, count, e->base + off);
+        kept = sg_dom_cut_state(c, l, count, e->base + off);
     }
     row.fate = kept == 0           ? SG_PERSIST_LOST
                : kept < row.stores ? SG_PERSIST_PARTLY
@@ -562,8 +301,9 @@ static void cut_without_history(struct cut *c, struct extent *e, size_t page_no,
     unsigned atoms = SG_DOM_LINE_ATOMS;
 
     if (c->domain <= SG_PERSIST_ADR) {
-        atoms = g->all_or_nothing & bit ? choose(c, 2, e->base + off, false) * SG_DOM_LINE_ATOMS
-                                        : choose(c, SG_DOM_LINE_ATOMS + 1, e->base + off, false);
+        atoms = g->all_or_nothing & bit
+                    ? sg_dom_cut_choose(c, 2, e->base + off, false) * SG_DOM_LINE_ATOMS
+                    : sg_dom_cut_choose(c, SG_DOM_LINE_ATOMS + 1, e->base + off, false);
     }
     row.fate = atoms == 0                  ? SG_PERSIST_LOST
                : atoms < SG_DOM_LINE_ATOMS ? SG_PERSIST_PARTLY
@@ -584,7 +324,7 @@ static void cut_without_history(struct cut *c, struct extent *e, size_t page_no,
 static int foregone(const struct cut *c, uint64_t addr, uint64_t len)
 {
     const struct sg_persist_policy *policy = c->policy;
-    bool touched = in_range(c, addr, len);
+    bool touched = sg_dom_cut_in_range(c, addr, len);
 
     if (policy->choose && c->domain <= SG_PERSIST_ADR) {
         return 0;
@@ -709,7 +449,7 @@ static void cut_untracked(struct cut *c, struct extent *e)
         for (; len; len -= n, off += n) {
             n = whole_runs ? len : SG_PERSIST_LINE;
             cut_untracked_lines(c, e, off, n / SG_PERSIST_LINE,
-                                keep || choose(c, 2, e->base + off, false));
+                                keep || sg_dom_cut_choose(c, 2, e->base + off, false));
         }
     }
 }
@@ -789,7 +529,7 @@ struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
     log_cut(p, policy);
     p->frozen = true;
     lose_s0(c);
-    cut_cpus(c);
+    sg_dom_cut_cpus(c);
     cut_s1(c);
     report = c->report;
     report->stays = all_stays(c);

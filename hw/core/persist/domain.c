@@ -27,7 +27,7 @@
  *   E13  sg_persist_deep_flush                           rdma_flush.c
  *   E14  sg_persist_atom_store                           placement.c
  *   E15  sg_persist_atomic                               placement.c
- *   cut  sg_persist_cut                                  cut.c
+ *   cut  sg_persist_cut                                  cut.c, outcome.c
  *
  * (E2, E5: nothing moves.  E11 is E7 plus a message.)
  *

@@ -449,9 +449,7 @@ enum { SG_PERSIST_PREVIEW_MAX = 1 << 20 };
  */
 bool sg_persist_preview(const struct sg_persist *p, const struct sg_persist_policy *policy,
                         uint64_t addr, void *buf, size_t len);
-/*
- * Visible memories equal the media again; events count.  Faults, bad ranges, log and arming stay.
- */
+/* Visible memories equal the media again; events count.  Faults, bad ranges, log, arming stay. */
 void sg_persist_restart(struct sg_persist *p);
 
 enum sg_persist_stage {
