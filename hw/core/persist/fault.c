@@ -103,7 +103,8 @@ bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
     uint64_t hi = sg_align_up(addr + len, SG_PERSIST_LINE);
     struct sg_dom_bad_ranges *b = list_of(p, kind);
 
-    if (!len || addr + len < addr || !sg_dom_extent(p, lo, hi - lo, &off)) {
+    /* Extents are whole lines: only at the end of all addresses does hi wrap. */
+    if (!len || !sg_dom_extent(p, addr, len, &off) || hi <= lo) {
         return false;
     }
     if (!b->range) {
@@ -138,7 +139,9 @@ void sg_dom_heal(struct sg_persist *p, uint64_t addr, uint64_t len)
 void sg_persist_clear_bad(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
     uint64_t lo = sg_align_down(addr, SG_PERSIST_LINE);
-    uint64_t hi = sg_align_up(addr + len, SG_PERSIST_LINE);
+    const uint64_t last = sg_align_down(UINT64_MAX, SG_PERSIST_LINE); /* never bad */
+    uint64_t end = addr + len;
+    uint64_t hi = end < addr || end > last ? last : sg_align_up(end, SG_PERSIST_LINE);
 
     if (!len || hi <= lo) {
         return;

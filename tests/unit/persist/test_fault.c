@@ -349,6 +349,32 @@ static void cut_heals(void)
     T_TRUE(healed > 5 && healed < 55);
 }
 
+/* A range whose end, rounded up to lines, is beyond the last address. */
+static void end_of_the_addresses(void)
+{
+    uint8_t *memory = g_malloc0(256);
+    struct sg_persist_extent x = { .size = 128, .visible = memory, .media = memory + 128 };
+    struct sg_persist *p = sg_persist_new(NULL, NULL, NULL, NULL);
+    struct sg_persist_bad bad;
+
+    T_EQ_INT(sg_persist_add(p, &x), 0);
+    for (uint64_t len = UINT64_MAX; len > UINT64_MAX - 66; len--) {
+        for (uint64_t addr = 0; addr <= 128; addr += 64) {
+            T_FALSE(sg_persist_mark_bad(p, addr, len, SG_PERSIST_UNCORRECTABLE));
+            T_FALSE(sg_persist_bad_range(p, 0, &bad));
+        }
+        sg_assert_persist_state(p, true);
+    }
+    T_TRUE(sg_persist_mark_bad(p, 64, 1, SG_PERSIST_UNCORRECTABLE));
+    sg_persist_clear_bad(p, 128, UINT64_MAX);
+    T_TRUE(sg_persist_bad_range(p, 0, &bad));
+    sg_persist_clear_bad(p, 64, UINT64_MAX);
+    T_FALSE(sg_persist_bad_range(p, 0, &bad));
+    sg_assert_persist_state(p, true);
+    sg_persist_free(p);
+    g_free(memory);
+}
+
 static const struct t_case cases[] = {
     { "read-only media", read_only },
     { "worn-out media", worn_out },
@@ -360,6 +386,7 @@ static const struct t_case cases[] = {
     { "loads of bad lines", loads },
     { "bad ranges are a set of lines", range_lists },
     { "bad ranges are bounded", too_many },
+    { "bad ranges at the end of the addresses", end_of_the_addresses },
     { "as many bad ranges as there may be go again", full_list },
     { "as many poisoned ranges as there may be heal", full_list_heals },
     { "eADR over read-only media promises nothing", fading_cache },
