@@ -221,18 +221,21 @@ static const char *flush(struct sg_crash_replay *x, const struct sg_trace_event 
     return NULL;
 }
 
+/* In one call, as the recorded one: a read ends at bad lines and leaves alone what follows. */
 static const char *media_read(struct sg_crash_replay *x, const struct sg_trace_event *e,
                               const char *name)
 {
-    uint8_t buf[SG_PERSIST_PAGE];
+    uint8_t *buf;
 
+    if (e->len > SG_TRACE_DATA_MAX) {
+        return "a Verify reads too much at once";
+    }
     if (!is_persistent(x, e->addr, e->len)) {
         return outside;
     }
-    for (uint64_t done = 0, n; done < e->len; done += n) {
-        n = SG_MIN(e->len - done, sizeof(buf));
-        sg_persist_media_read(x->p, e->addr + done, buf, n);
-    }
+    buf = g_malloc(SG_TRACE_DATA_MAX);
+    sg_persist_media_read(x->p, e->addr, buf, e->len);
+    g_free(buf);
     return NULL;
 }
 

@@ -312,7 +312,8 @@ static void fault_input(void)
         record_plain(SG_TRACE_POISON, 0, 0, BASE + at, len);
         break;
     case 3:
-        sg_persist_media_read(m.p, BASE + at, (uint8_t[200]){ 0 }, len);
+        len = below(2) ? len : 1 + below(WHOLE - at); /* over both extents */
+        sg_persist_media_read(m.p, BASE + at, (uint8_t[WHOLE]){ 0 }, len);
         record_plain(SG_TRACE_MEDIA_READ, 0, 0, BASE + at, len);
         break;
     default:
