@@ -4,12 +4,12 @@
 
 #include "ground_truth.h"
 
-guint gt_hash(const uint8_t *x, size_t len)
+guint gt_hash(const uint8_t *octets, size_t len)
 {
     uint64_t h = 0xcbf29ce484222325ull;
 
     for (size_t i = 0; i < len; i++) {
-        h = (h ^ x[i]) * 0x100000001b3ull;
+        h = (h ^ octets[i]) * 0x100000001b3ull;
     }
     return h ^ h >> 32;
 }
