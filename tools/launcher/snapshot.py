@@ -28,7 +28,9 @@ from .qmp import Monitor
 from .state import connect
 
 PAUSED = b"staghorn: waits to go on"
-KEPT = 48  # files; each has 100 to 150 MB for a VM with 1 GiB
+KEPT = 32  # files; each has 100 to 150 MB for a VM with 1 GiB
+HALF_S = 3600  # a file that has not been completed for so long will never be
+ROOM = 4 << 30  # octets of the file system that stay free
 # Options whose values only the host sees.
 HOST_ONLY = ("-name", "-netdev", "-chardev", "-mon", "-object", "-trace", "-d", "-D", "-L")
 
@@ -125,8 +127,21 @@ def take(lab_folder, name, path, limit):
         new.unlink(missing_ok=True)
 
 
+def _is_room():
+    """Whether the folder's file system has room for more."""
+    place = folder()
+    while not place.exists():
+        place = place.parent
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize >= ROOM
+
+
 def _make_room(place):
-    """Removes the snapshots that were not used for the longest time."""
+    """Removes the snapshots that were not used for the longest time, and what killed launchers
+    left."""
+    for half in place.glob("*.new"):
+        if time.time() - half.stat().st_mtime > HALF_S:
+            half.unlink(missing_ok=True)
     found = sorted(place.glob("*.state"), key=lambda each: each.stat().st_mtime)
     for old in found[: max(0, len(found) - KEPT + 1)]:
         old.unlink(missing_ok=True)
@@ -145,18 +160,18 @@ def _make_one(lab_folder, name, path, limit):
 
 
 def _each(calls, complain):
-    """Runs the calls {NAME: function} at once; complain(NAME, error) for those that fail.  Returns
-    the names of the others."""
-    good = []
-    with concurrent.futures.ThreadPoolExecutor(max(1, len(calls))) as pool:
+    """Runs the calls {NAME: function} at once; complain(NAME, error) for those that fail."""
+    pool = concurrent.futures.ThreadPoolExecutor(max(1, len(calls)))
+    try:
         running = {pool.submit(call): name for name, call in calls.items()}
         for done in concurrent.futures.as_completed(running):
             try:
                 done.result()
-                good.append(running[done])
             except (LabError, OSError) as error:
                 complain(running[done], error)
-    return good
+    finally:
+        # After an interrupt the threads end by themselves once their QEMU is gone.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def prepare(lab_folder, power_on, limit, say):
@@ -172,6 +187,10 @@ def prepare(lab_folder, power_on, limit, say):
         found[name] = file_of(lab, name)
         if not found[name].exists():
             missing[name] = found[name]
+    if missing and not _is_room():
+        say("%s: no boot snapshot: %s has less than 4 GiB free" % (", ".join(missing), folder()))
+        found = {name: path for name, path in found.items() if name not in missing}
+        missing = {}
     if missing:
         say("booting %s once for a snapshot in %s" % (", ".join(missing), folder()))
 
