@@ -167,7 +167,7 @@ struct pw_host {
     uint64_t life_steps; /* steps since power on, and the latest time of the next cut */
     uint64_t life_end;
     struct pw_model model;
-    struct pw_trace *trace; /* NULL: this run is not recorded */
+    struct pw_trace *trace;  /* NULL: this run is not recorded */
     struct pw_model program; /* of the area of its own program */
 
     enum pw_cpu_habit cpu;
