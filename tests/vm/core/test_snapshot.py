@@ -92,9 +92,17 @@ class Snapshot(labtest.Claims, unittest.TestCase):
 
     def test_no_folder(self):
         """A VM boots if its snapshot cannot be written"""
-        os.environ["STAGHORN_SNAPSHOTS"] = "/proc/no-such-folder"
+        file = Path(self.place.name) / "file"
+        file.touch()
+        os.environ["STAGHORN_SNAPSHOTS"] = str(file / "folder")
         said = self.up("--vms", "alpha", "--driver", "none")
         self.assertIn("no boot snapshot of alpha", said)
+
+    def test_no_room(self):
+        """A VM boots if the file system has no room for its snapshot"""
+        os.environ["STAGHORN_SNAPSHOTS"] = "/proc/no-such-folder"
+        said = self.up("--vms", "alpha", "--driver", "none")
+        self.assertIn("has less than 4 GiB free", said)
 
     def test_obstacle(self):
         """A VM that cannot be saved boots, and up says why"""
