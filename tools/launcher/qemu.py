@@ -9,8 +9,11 @@ KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=4 rdinit=/init panic=-1 mitigations=off no_timer_check "
     "random.trust_cpu=on nowatchdog"
 )
-# The guest's init stops before it configures the network (snapshot.py).
+# The guest's init stops before it configures the network (snapshot.py).  Both are needed: the
+# machine that resumes does not have the second, so a kernel that it starts by kexec, with the same
+# command line, does not stop.
 PAUSE_ARGUMENT = "sg.pause"
+PAUSE_FILE = ("-fw_cfg", "name=opt/staghorn/pause,string=yes")
 # Linux renews its random numbers when a machine resumes with another generation id.
 GENERATION_ID = ("-device", "vmgenid,guid=auto")
 # Some reports have only the level of a warning.  By default KASAN prints only its first report, and
@@ -157,6 +160,7 @@ def command(lab, name, console_log, incoming=False, pause=False):
         *uefi.arguments(name, lab["vms"][name]),
         *([] if lab["vms"][name]["netboot"] else _boot(lab, name, pause)),
         *(GENERATION_ID if lab["boot_snapshot"] else ()),
+        *(PAUSE_FILE if pause else ()),
         "-device",
         "virtio-rng-pci",
         *pmem.arguments(name, lab["vms"][name]),
