@@ -14,7 +14,8 @@ KERNEL_ARGUMENTS = (
 # command line, does not stop.
 PAUSE_ARGUMENT = "sg.pause"
 PAUSE_FILE = ("-fw_cfg", "name=opt/staghorn/pause,string=yes")
-# Linux renews its random numbers when a machine resumes with another generation id.
+# Linux renews its random numbers when a machine resumes with another generation id: behind its
+# boot, or when it is loaded once more.
 GENERATION_ID = ("-device", "vmgenid,guid=auto")
 # Some reports have only the level of a warning.  By default KASAN prints only its first report, and
 # the DMA checker gives up when it has no entry left for a mapping.
@@ -159,7 +160,7 @@ def command(lab, name, console_log, incoming=False, pause=False):
         "-no-reboot",
         *uefi.arguments(name, lab["vms"][name]),
         *([] if lab["vms"][name]["netboot"] else _boot(lab, name, pause)),
-        *(GENERATION_ID if lab["boot_snapshot"] else ()),
+        *GENERATION_ID,
         *(PAUSE_FILE if pause else ()),
         "-device",
         "virtio-rng-pci",
