@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "base/prng.h"
+#include "bench_put.h"
 #include "crash/replay.h"
-#include "trace/writer.h"
 
 enum { ROUNDS = 3, WORDS = 14, SIZE = 64 << 20 };
 
@@ -30,23 +30,6 @@ static bool sink(void *opaque, const uint8_t *octets, size_t len)
     return true;
 }
 
-static void put(struct sg_trace_writer *w, unsigned kind, uint64_t at, uint64_t addr, uint64_t len,
-                uint64_t word)
-{
-    struct sg_trace_event e = {
-        .kind = kind,
-        .data = (const uint8_t *)&word,
-        .at = at,
-        .addr = addr,
-        .len = len,
-        .root = 0x12345000,
-    };
-
-    if (!sg_trace_write(w, &e)) {
-        abort();
-    }
-}
-
 static void write_trace(GByteArray *file, unsigned count)
 {
     struct sg_trace_header header = {
@@ -62,13 +45,14 @@ static void write_trace(GByteArray *file, unsigned count)
         uint64_t first = at;
 
         for (unsigned i = 0; i < WORDS; i++, n++) {
-            put(w, SG_TRACE_STORE, i < 2 ? 0x401000 + 11 * i : 0x402000, at, 8, sg_prng(&random));
+            bench_put(w, SG_TRACE_STORE, i < 2 ? 0x401000 + 11 * i : 0x402000, at, 8,
+                      sg_prng(&random));
             at += 8;
         }
         for (first &= ~63ull; first < at; first += 64, n++) {
-            put(w, SG_TRACE_CPU_FLUSH, 0x401090, first, 0, 0);
+            bench_put(w, SG_TRACE_CPU_FLUSH, 0x401090, first, 0, 0);
         }
-        put(w, SG_TRACE_CPU_FENCE, 0x401095, 0, 0, 0);
+        bench_put(w, SG_TRACE_CPU_FENCE, 0x401095, 0, 0, 0);
         n++;
         at = at + 8 * WORDS > SIZE ? 0 : at;
     }

@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "base/prng.h"
+#include "bench_put.h"
 #include "trace/reader.h"
-#include "trace/writer.h"
 
 enum { ROUNDS = 5, WORDS = 12 };
 
@@ -39,24 +39,6 @@ static bool sink(void *opaque, const uint8_t *octets, size_t len)
 
 /* ---- Streams of events ---- */
 
-static uint64_t word;
-
-static void put(struct sg_trace_writer *w, unsigned kind, uint64_t at, uint64_t addr, uint64_t len)
-{
-    struct sg_trace_event e = {
-        .kind = kind,
-        .data = (const uint8_t *)&word,
-        .at = at,
-        .addr = addr,
-        .len = len,
-        .root = 0x12345000,
-    };
-
-    if (!sg_trace_write(w, &e)) {
-        abort();
-    }
-}
-
 /* Records of a log: a header, words, CLWB of each line, SFENCE. */
 static void log_writer(struct sg_trace_writer *w, unsigned count)
 {
@@ -64,21 +46,20 @@ static void log_writer(struct sg_trace_writer *w, unsigned count)
 
     for (unsigned n = 0; n < count;) {
         for (unsigned i = 0; i < 2 + WORDS && n < count; i++, n++) {
-            word = sg_prng(&random);
-            put(w, SG_TRACE_STORE, i < 2 ? pc + 11 * i : 0x7ffff7e0a3c0, at, 8);
+            bench_put(w, SG_TRACE_STORE, i < 2 ? pc + 11 * i : 0x7ffff7e0a3c0, at, 8,
+                      sg_prng(&random));
             at += 8;
         }
-        put(w, SG_TRACE_CPU_FLUSH, pc + 90, at - 8, 0);
-        put(w, SG_TRACE_CPU_FENCE, pc + 95, 0, 0);
+        bench_put(w, SG_TRACE_CPU_FLUSH, pc + 90, at - 8, 0, 0);
+        bench_put(w, SG_TRACE_CPU_FENCE, pc + 95, 0, 0, 0);
         n += 2;
     }
 }
 
 static void fill(struct sg_trace_writer *w, unsigned count)
 {
-    word = 0;
     for (unsigned i = 0; i < count; i++) {
-        put(w, SG_TRACE_STORE, 0x401000, 0x100000000 + 8 * (uint64_t)i, 8);
+        bench_put(w, SG_TRACE_STORE, 0x401000, 0x100000000 + 8 * (uint64_t)i, 8, 0);
     }
 }
 
@@ -87,16 +68,17 @@ static void scattered(struct sg_trace_writer *w, unsigned count)
     uint64_t random = 2;
 
     for (unsigned i = 0; i < count; i++) {
-        word = sg_prng(&random);
-        put(w, SG_TRACE_STORE, 0x401000 + word % 2048, 0x100000000 + (word >> 20) % (1 << 24) * 8,
-            8);
+        uint64_t word = sg_prng(&random);
+
+        bench_put(w, SG_TRACE_STORE, 0x401000 + word % 2048,
+                  0x100000000 + (word >> 20) % (1 << 24) * 8, 8, word);
     }
 }
 
 static void fences(struct sg_trace_writer *w, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        put(w, SG_TRACE_CPU_FENCE, 0x401000 + i % 3 * 7, 0, 0);
+        bench_put(w, SG_TRACE_CPU_FENCE, 0x401000 + i % 3 * 7, 0, 0, 0);
     }
 }
 
