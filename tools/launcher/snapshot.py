@@ -28,6 +28,7 @@ from .qmp import Monitor
 from .state import connect
 
 PAUSED = b"staghorn: waits to go on"
+UP = b"staghorn: %s is up"
 KEPT = 32  # files; each has 100 to 150 MB for a VM with 1 GiB
 HALF_S = 3600  # a file that has not been completed for so long will never be
 ROOM = 4 << 30  # octets of the file system that stay free
@@ -107,7 +108,9 @@ def wait_paused(lab_folder, name, limit):
     """Waits until the guest's init stops."""
     vm = lab_folder.data["vms"][name]
     deadline = time.monotonic() + limit
-    while PAUSED not in _console(lab_folder, name):
+    while PAUSED not in (text := _console(lab_folder, name)):
+        if UP % name.encode() in text:
+            raise LabError("its guest does not wait (no qemu_fw_cfg in its kernel?)")
         if not proc.alive(vm["process"]):
             raise LabError("VM %s went off while it booted" % name)
         if time.monotonic() > deadline:
