@@ -12,7 +12,9 @@ import cases
 TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOP / "tools"))
-from launcher import ports  # noqa: E402
+from launcher import ports, proc, snapshot  # noqa: E402
+from launcher.errors import LabError  # noqa: E402
+from launcher.state import LabFolder  # noqa: E402
 
 CASES = []
 # As the first launcher wrote it, for a lab whose VM is off.
@@ -135,6 +137,24 @@ def up__not_built(folder):
         assert missing + " is not built" in done.stderr, done.stderr
         assert " %s\n" % target in done.stderr or " %s " % target in done.stderr, done.stderr
         assert not (folder / "state" / "labs").exists(), "a lab is left"
+
+
+@case
+def snapshot__guest_goes_on(folder):
+    """A guest that does not wait to be saved is noticed at once"""
+    vm = {**FIRST_VM, "process": proc.identify(os.getpid())}
+    lab = LabFolder("old")
+    lab.data = {**FIRST_LAB, "vms": {"alpha": vm}}
+    console = folder / "console.log"
+    console.write_text("staghorn: alpha is up\n")
+    snapshot.debugging.log_files, before = lambda *_: [console], snapshot.debugging.log_files
+    try:
+        snapshot.wait_paused(lab, "alpha", 5)
+        raise AssertionError("it waited")
+    except LabError as error:
+        assert "does not wait" in str(error), error
+    finally:
+        snapshot.debugging.log_files = before
 
 
 if __name__ == "__main__":
