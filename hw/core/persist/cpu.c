@@ -54,7 +54,7 @@ void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c)
     c->sb_head = (c->sb_head + 1) % SG_DOM_STORE_BUFFER;
     c->sb_count--;
     if (x.flush) {
-        sg_dom_advance_upto(p, x.addr, x.seq, c->unit);
+        sg_dom_advance_upto(p, x.addr, x.seq, c->unit, true);
         return;
     }
     l = line_with_history(p, x.addr);
@@ -78,7 +78,7 @@ static void drain_one_wc(struct sg_persist *p, struct cpu *c)
     sg_dom_cpu_drain_stores(p, c);
     c->wc_head = (c->wc_head + 1) % SG_DOM_WC_LINES;
     c->wc_count--;
-    sg_dom_advance_upto(p, x.addr, x.seq, c->unit);
+    sg_dom_advance_upto(p, x.addr, x.seq, c->unit, false);
 }
 
 void sg_dom_cpu_drain(struct sg_persist *p, int vcpu)
@@ -290,7 +290,7 @@ static void store_in_lines(struct sg_persist *p, struct extent *e, uint64_t off,
                               .data = buf,
                               .seq = seq,
                               .flags = mark,
-                              .cpu = unit,
+                              .cpu = unit + 1,
                               .written = !(flags & SG_PERSIST_STORE_WRITE),
                           });
         if (mark == REC_WC) {
@@ -380,7 +380,7 @@ static void note_flush(struct sg_persist *p, struct cpu *c, uint64_t addr, uint6
         struct cpu_entry *oldest = &g_array_index(c->flushes, struct cpu_entry, c->flushes_done++);
 
         sg_dom_cpu_drain_stores(p, c);
-        sg_dom_advance_upto(p, oldest->addr, oldest->seq, c->unit);
+        sg_dom_advance_upto(p, oldest->addr, oldest->seq, c->unit, true);
         if (c->flushes_done >= SG_DOM_CPU_FLUSHES) {
             g_array_remove_range(c->flushes, 0, c->flushes_done);
             c->flushes_done = 0;
@@ -405,7 +405,7 @@ void sg_persist_cpu_flush(struct sg_persist *p, const struct sg_persist_source *
     } else if (p->config.store_buffer) {
         into_store_buffer(p, source->unit, line, seq, true);
     } else {
-        sg_dom_advance_upto(p, line, seq, source->unit);
+        sg_dom_advance_upto(p, line, seq, source->unit, true);
     }
     sg_dom_input_done(p);
 }
@@ -415,7 +415,7 @@ static void carry_out_flushes(struct sg_persist *p, struct cpu *c)
     for (unsigned i = c->flushes_done; i < c->flushes->len; i++) {
         struct cpu_entry *x = &g_array_index(c->flushes, struct cpu_entry, i);
 
-        sg_dom_advance_upto(p, x->addr, x->seq, c->unit);
+        sg_dom_advance_upto(p, x->addr, x->seq, c->unit, true);
     }
     c->flushes_done = 0;
     g_array_set_size(c->flushes, 0);

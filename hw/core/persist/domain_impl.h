@@ -38,10 +38,12 @@ struct rec {
     uint64_t seq; /* of its event */
     uint8_t data[SG_PERSIST_ATOM];
     uint32_t next; /* in the pool; 0: last */
+    uint32_t late; /* how many events later it left S2' and was in the cache; UINT32_MAX: or more */
     uint8_t atom;  /* 0..7 */
     uint8_t mask;  /* octets of data that count */
     uint8_t flags; /* enum rec_flags */
     uint8_t unused;
+    uint16_t cpu; /* the vCPU, + 1, whose store it is; 0: nobody's, or not known */
 };
 
 /* A line's history: media + recs in order = visible, except for untracked CPUs. */
@@ -295,7 +297,7 @@ struct sg_dom_store {
     uint64_t seq;
     uint8_t flags; /* REC_SB or REC_WC or 0 */
     bool written;  /* data are in visible memory already */
-    uint16_t cpu;  /* REC_WC: whose */
+    uint16_t cpu;  /* the vCPU, + 1; 0: no CPU's */
 };
 /* Adds a store to a line of page_no, which then has a history. */
 void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
@@ -328,6 +330,12 @@ static inline uint64_t sg_dom_full_seq(const struct sg_persist *p, uint32_t low)
 unsigned sg_dom_line_cached(const struct sg_persist *p, const struct line *l);
 unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq);
 /* S2' -> S2 of the first k stores. */
+/*
+ * Those that a flush by a vCPU with this event covers: its own up to this event, and of others what
+ * was in the cache by then.
+ */
+unsigned sg_dom_line_flushed(const struct sg_persist *p, const struct line *l, uint64_t seq,
+                             unsigned vcpu);
 void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k);
 /* The line has no stores in write-combining buffers any more, whatever their marks. */
 static inline void sg_dom_line_forget_nt(struct sg_persist *p, struct line *l)
@@ -355,9 +363,10 @@ bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, ui
 void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e);
 /*
  * Moves the stores up to an event, in the line of a machine address, to S3 or further; of those in
- * S2' only this vCPU's.
+ * S2' only this vCPU's.  flush: of others only what was in the cache by then.
  */
-bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsigned vcpu);
+bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsigned vcpu,
+                         bool flush);
 /* How many of these lines may be written to the media?  Counts them as wear. */
 size_t sg_dom_media_take(struct sg_persist *p, struct extent *e, size_t lines);
 void sg_dom_refused(struct sg_persist *p, struct extent *e, uint64_t off);
