@@ -6,7 +6,7 @@
  * media (persist.h names them).  Storage of each stage:
  *
  *   S0   struct sg_dom_conn.s0, pieces per connection    placement.c
- *   S1   sg_persist.s1, pieces per device                placement.c
+ *   S1   sg_persist.s1, pieces per device                posted.c
  *   S2'  marks REC_SB, REC_WC on stores of a line, and
  *        lists of lines per vCPU                         line.c, cpu.c
  *   S2   dirty lines                                     page.c, line.c
@@ -16,7 +16,7 @@
  * The events of the model, and the functions that execute them:
  *
  *   E1   sg_persist_dma_write, sg_persist_settle         placement.c
- *   E3   sg_dom_drain_posted                             placement.c
+ *   E3   sg_dom_drain_posted                             posted.c
  *   E4   sg_persist_device_fence                         placement.c
  *   E5   sg_persist_cpu_load                             cpu.c
  *   E6   sg_dom_pace                                     advance.c

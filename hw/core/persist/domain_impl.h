@@ -92,7 +92,7 @@ struct pool {
     uint32_t live; /* elements in use */
 };
 
-/* ---- Under way (placement.c) ---- */
+/* ---- Under way (placement.c, posted.c) ---- */
 
 /* One piece of a connection's payload in S0, or one in a device's S1. */
 struct piece {
