@@ -197,7 +197,9 @@ static const char *settle(struct sg_crash_replay *x, const struct sg_trace_event
 static const char *forget(struct sg_crash_replay *x, const struct sg_trace_event *e,
                           const char *name)
 {
-    sg_persist_forget(x->p, (unsigned)e->unit, (uint32_t)e->qpn);
+    if (!x->elsewhere) { /* what it has in S0 had been placed when it was recorded */
+        sg_persist_forget(x->p, (unsigned)e->unit, (uint32_t)e->qpn);
+    }
     return NULL;
 }
 

@@ -399,8 +399,8 @@ void sg_dom_become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *b
 /* What of S1 is for these lines has arrived, and what is before it. */
 void sg_dom_leave_s1(struct sg_persist *p, uint64_t lo, uint64_t last);
 bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
-/* At a cut: the next octets of a device's S1, all of its head at most, become visible. */
-void sg_dom_arrive(struct sg_persist *p, unsigned device, uint32_t octets);
+/* At a cut: the next octets of a queue, all of its head at most, become visible. */
+void sg_dom_arrive(struct sg_persist *p, struct fifo *f, uint32_t octets);
 
 /* ---- placement.c ---- */
 

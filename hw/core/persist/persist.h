@@ -410,13 +410,19 @@ enum sg_persist_outcome {
 enum sg_persist_choice_what {
     SG_PERSIST_CHOICE_BUFFER, /* unit: vCPU; so many of its buffered stores left the processor */
     SG_PERSIST_CHOICE_POSTED, /* unit: adapter; so many atoms of its S1 arrived */
-    SG_PERSIST_CHOICE_ORDER,  /* which adapter's next atom arrived first; no alternative is less */
-    SG_PERSIST_CHOICE_LINE,   /* addr: the line; in which of its states it is */
+    /*
+     * unit, qpn: so many atoms of the connection's S0 left it at the last moment and arrived.  In
+     * random order two questions in turn: which piece does (0: none), how many atoms of it.
+     */
+    SG_PERSIST_CHOICE_PLACED,
+    SG_PERSIST_CHOICE_ORDER, /* which queue's next atom arrived first; no alternative is less */
+    SG_PERSIST_CHOICE_LINE,  /* addr: the line; in which of its states it is */
     SG_PERSIST_CHOICES,
 };
 struct sg_persist_choice {
     uint8_t what; /* enum sg_persist_choice_what */
     uint16_t unit;
+    uint32_t qpn;
     uint32_t n; /* alternatives, at least 2; 0 keeps the least, n - 1 the most */
     /*
      * The alternative that WORST_FOR takes: with the least of the policy's range and the most of
