@@ -179,12 +179,19 @@ static void post(struct gt_world *w, unsigned device, const struct gt_part *x)
     }
 }
 
-static void settle(struct gt_world *w, unsigned device)
+static unsigned queue_of(const struct gt_event *e)
 {
-    for (unsigned i = 0; i < w->s0_count[device]; i++) {
-        post(w, device, &w->s0[device][i]);
+    return e->who * GT_CONNS + e->conn;
+}
+
+static void settle(struct gt_world *w, const struct gt_event *e)
+{
+    unsigned q = queue_of(e);
+
+    for (unsigned i = 0; i < w->s0_count[q]; i++) {
+        post(w, e->who, &w->s0[q][i]);
     }
-    w->s0_count[device] = 0;
+    w->s0_count[q] = 0;
 }
 
 static void fence_device(struct gt_world *w, unsigned device)
@@ -200,14 +207,14 @@ static void write_event(struct gt_world *w, const struct gt_event *e, struct gt_
     struct gt_part x;
 
     if (e->kind == GT_ATOM) {
-        settle(w, e->who);
+        settle(w, e);
     }
     another_acts(w, -1);
     while (next_part(&range, &x, false)) {
         if (e->kind == GT_OTHER) {
             arrive(w, &x);
         } else if (e->kind == GT_WRITE && w->t->s0) {
-            w->s0[e->who][w->s0_count[e->who]++] = x;
+            w->s0[queue_of(e)][w->s0_count[queue_of(e)]++] = x;
         } else {
             post(w, e->who, &x);
         }
@@ -282,7 +289,7 @@ static void flush_event(struct gt_world *w, const struct gt_event *e, struct gt_
     struct gt_part x;
 
     another_acts(w, -1);
-    settle(w, e->who);
+    settle(w, e);
     if (w->t->slip != GT_FLUSH_OF_CACHE_ONLY) {
         fence_device(w, e->who);
     }
@@ -321,29 +328,36 @@ static void take_first(struct gt_part *queue, unsigned *count, unsigned n)
     memmove(queue, queue + n, *count * sizeof(*queue));
 }
 
-/* The queue with parts left that begins with the older event. */
-static unsigned older(struct gt_part queue[GT_DEVICES][64], const unsigned left[GT_DEVICES])
-{
-    return !left[0] || (left[1] && queue[1][0].event < queue[0][0].event);
-}
-
-/* What of S0 was seen moves on, by whole segments. */
+/* What of S0 was seen moves on, by whole segments, in their order. */
 static void settle_seen(struct gt_world *w, const struct gt_part *x)
 {
-    unsigned n[GT_DEVICES];
+    bool seen[GT_EVENTS] = { false };
 
-    for (unsigned d = 0; d < GT_DEVICES; d++) {
-        n[d] = queued_for(w, w->s0[d], w->s0_count[d], x);
-        while (n[d] && n[d] < w->s0_count[d] && w->s0[d][n[d]].event == w->s0[d][n[d] - 1].event) {
-            n[d]++;
+    for (unsigned q = 0; q < GT_QUEUES; q++) {
+        unsigned n = queued_for(w, w->s0[q], w->s0_count[q], x);
+
+        for (unsigned i = 0; i < n; i++) {
+            seen[w->s0[q][i].event] |= !w->t->reorder || queued_for(w, &w->s0[q][i], 1, x);
         }
     }
-    while (n[0] || n[1]) {
-        unsigned d = older(w->s0, n);
+    for (unsigned event = 0; event < w->now; event++) {
+        for (unsigned q = 0; q < GT_QUEUES && seen[event]; q++) {
+            for (unsigned i = 0; i < w->s0_count[q]; i++) {
+                if (w->s0[q][i].event == event) {
+                    post(w, q / GT_CONNS, &w->s0[q][i]);
+                }
+            }
+        }
+    }
+    for (unsigned q = 0; q < GT_QUEUES; q++) {
+        unsigned left = 0;
 
-        post(w, d, &w->s0[d][0]);
-        take_first(w->s0[d], &w->s0_count[d], 1);
-        n[d]--;
+        for (unsigned i = 0; i < w->s0_count[q]; i++) {
+            if (!seen[w->s0[q][i].event]) {
+                w->s0[q][left++] = w->s0[q][i];
+            }
+        }
+        w->s0_count[q] = left;
     }
 }
 
@@ -360,7 +374,7 @@ static void load_event(struct gt_world *w, struct gt_part x)
         n[d] = queued_for(w, w->s1[d], w->s1_count[d], &x);
     }
     while (n[0] || n[1]) {
-        unsigned d = older(w->s1, n);
+        unsigned d = !n[0] || (n[1] && w->s1[1][0].event < w->s1[0][0].event);
 
         arrive(w, &w->s1[d][0]);
         take_first(w->s1[d], &w->s1_count[d], 1);
@@ -398,7 +412,7 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         swap_event(w, e, x);
         break;
     case GT_SETTLE:
-        settle(w, e->who);
+        settle(w, e);
         break;
     case GT_FENCE_DEVICE:
         fence_device(w, e->who);

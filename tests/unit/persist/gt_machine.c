@@ -136,6 +136,27 @@ bool gt_leave_buffer(const struct gt_world *w, struct gt_machine *m)
     return true;
 }
 
+bool gt_may_place(const struct gt_world *w, const struct gt_machine *m, unsigned queue, unsigned i)
+{
+    const struct gt_part *s0 = w->s0[queue];
+    uint64_t placed = m->placed[queue];
+    unsigned device = queue / GT_CONNS;
+
+    if (placed >> i & 1 || w->t->slip == GT_ADAPTER_LOSES_S0 ||
+        (m->arrived[device] < w->s1_count[device] && w->t->slip != GT_S0_OVERTAKES_S1)) {
+        return false;
+    }
+    for (unsigned k = 0; k < w->s0_count[queue]; k++) {
+        bool begun = k && placed >> (k - 1) & 1 && s0[k - 1].event == s0[k].event;
+
+        if (!(placed >> k & 1) && k != i &&
+            ((k < i && (!w->t->reorder || s0[k].event == s0[i].event)) || begun)) {
+            return false; /* an earlier one waits, or another Write is not complete */
+        }
+    }
+    return true;
+}
+
 void gt_arrive_one(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
     gt_reach_cache(m, x);

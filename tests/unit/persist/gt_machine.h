@@ -21,6 +21,7 @@ struct gt_part {
 enum gt_buffered { BUFFERED_STORE, BUFFERED_NOTE, BUFFERED_CLFLUSH };
 
 struct gt_machine {
+    uint64_t placed[GT_QUEUES]; /* at the cut: parts of S0 that arrived; bits */
     uint8_t media[GT_WORLD], queue[GT_WORLD], cache[GT_WORLD];
     uint8_t version[GT_LINES], queued[GT_LINES]; /* stores that reached the line, and S3 */
     uint8_t note[GT_CPUS][GT_LINES];             /* version that the next fence makes certain */
@@ -39,8 +40,8 @@ struct gt_world {
     struct gt_part buffer[64], nt[GT_PARTS];
     unsigned buffered, nts, now;
     int buffer_cpu;
-    struct gt_part s0[GT_DEVICES][64], s1[GT_DEVICES][64];
-    unsigned s0_count[GT_DEVICES], s1_count[GT_DEVICES];
+    struct gt_part s0[GT_QUEUES][64], s1[GT_DEVICES][64]; /* a connection's, an adapter's */
+    unsigned s0_count[GT_QUEUES], s1_count[GT_DEVICES];
 };
 
 unsigned gt_line_of(const struct gt_part *x);
@@ -63,6 +64,8 @@ bool gt_line_left(const struct gt_world *w, const struct gt_machine *m, unsigned
 void gt_note(const struct gt_world *w, struct gt_machine *m, unsigned cpu, unsigned line);
 /* The next entry of the store buffer leaves; false: it cannot. */
 bool gt_leave_buffer(const struct gt_world *w, struct gt_machine *m);
+/* At the cut: part i of a connection's S0 may leave it now, past S1. */
+bool gt_may_place(const struct gt_world *w, const struct gt_machine *m, unsigned queue, unsigned i);
 /* DMA of one part becomes visible. */
 void gt_arrive_one(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x);
 

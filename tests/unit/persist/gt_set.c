@@ -66,6 +66,16 @@ static void spontaneous(struct gt_world *w, const struct gt_machine *from)
                 }
             }
         }
+        for (unsigned q = 0; q < GT_QUEUES; q++) {
+            for (unsigned i = 0; i < w->s0_count[q]; i++) {
+                if (gt_may_place(w, from, q, i)) {
+                    m = *from;
+                    m.placed[q] |= 1ull << i;
+                    gt_arrive_one(w, &m, &w->s0[q][i]);
+                    gt_add(w, &m);
+                }
+            }
+        }
         return;
     }
     m = *from;

@@ -46,7 +46,7 @@ static struct sg_persist_source source_of(const struct gt_event *e)
                  : e->kind == GT_OTHER ? SG_PERSIST_OTHER
                                        : SG_PERSIST_ADAPTER,
         .unit = e->who,
-        .qpn = cpu ? 0 : 7 + e->who,
+        .qpn = cpu ? 0 : 7 + e->conn,
     };
 }
 
@@ -151,6 +151,7 @@ static void run(struct dom_rig *r, const struct gt_trace *t, bool check)
     r->config.ddio = t->ddio;
     r->config.store_buffer = t->store_buffer;
     r->config.placement_delay_ns = t->s0 ? 1000 : 0;
+    r->config.placement_order = t->reorder ? SG_PERSIST_RANDOM_ORDER : SG_PERSIST_IN_ORDER;
     r->config.posted_drain = t->s1 ? SG_PERSIST_NEVER : SG_PERSIST_EAGER;
     r->limits.log_events = 64;
     r->limits.check = check;

@@ -63,6 +63,11 @@ static struct gt_event dma_event(const struct gt_trace *t)
         e.kind = GT_FENCE_DEVICE;
         break;
     }
+    if (t->reorder && (e.kind == GT_FLUSH || e.kind == GT_ATOM || e.kind == GT_SETTLE)) {
+        e.kind = GT_WRITE; /* only the model knows in which order it settles */
+        e.how = 0;
+    }
+    e.conn = e.kind != GT_OTHER && below(4) == 0;
     if (e.kind == GT_ATOM || e.kind == GT_SWAP) {
         e.at &= ~1;
         e.units = 2;
@@ -112,6 +117,7 @@ static void random_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum g
         .store_buffer = below(3) == 0,
         .count = 2 + below(EVENTS - 1),
     };
+    t->reorder = t->s0 && below(3) == 0;
     for (unsigned i = 0; i < t->count; i++) {
         bool cpu = who == 1 || (who == 0 && below(2));
         struct gt_event *e = &t->event[i];
