@@ -43,7 +43,7 @@ static bool is_persistent(const struct sg_crash_replay *x, uint64_t addr, uint64
 
 /*
  * Copies to visible memory what something else than the domain wrote there; within one extent.
- * Announces it if it was announced.
+ * Announces it if it was announced; elsewhere always, for memory has what was there before.
  */
 static bool write_visible(struct sg_crash_replay *x, const struct sg_trace_event *e)
 {
@@ -53,7 +53,7 @@ static bool write_visible(struct sg_crash_replay *x, const struct sg_trace_event
     if (extent == SG_PERSIST_NO_EXTENT) {
         return false;
     }
-    if (e->arg & SG_PERSIST_STORE_ANNOUNCED) {
+    if (x->elsewhere || e->arg & SG_PERSIST_STORE_ANNOUNCED) {
         sg_persist_will_change(x->p, e->addr, e->len);
     }
     memcpy(x->extent[extent].visible + offset, e->data, e->len);

@@ -120,18 +120,37 @@ struct sg_persist_config {
 
 /* Constant after creation; sg_persist_limits_init() has the defaults. */
 struct sg_persist_limits {
-    uint64_t seed;        /* of everything that RANDOM decides; default 1 */
-    uint32_t log_events;  /* kept by the log, rounded up to a power of two; default 65536 */
-    uint32_t log_data;    /* octets of payload kept by the log; default 0: not kept */
-    uint32_t s0_octets;   /* of one connection; the oldest move on at more; default 1 MiB */
-    uint32_t s1_octets;   /* of one device; likewise; default 64 KiB */
-    uint32_t line_stores; /* in one line's history; older ones merge; 8.., default 64 */
-    uint32_t stores;      /* in all histories; then 8 in each; default 1 Mi (32 MiB) */
-    bool check;           /* sg_assert_persist_state() after every event: slow; off */
+    uint64_t seed;          /* of everything that RANDOM decides; default 1 */
+    uint32_t log_events;    /* kept by the log, rounded up to a power of two; default 65536 */
+    uint32_t log_data;      /* octets of payload kept by the log; default 0: not kept */
+    uint32_t s0_octets;     /* of one connection; the oldest move on at more; default 1 MiB */
+    uint32_t s1_octets;     /* of one device; likewise; default 64 KiB */
+    uint32_t line_stores;   /* in one line's history; older ones merge; 8.., default 64 */
+    uint32_t stores;        /* in all histories; then 8 in each; default 1 Mi (32 MiB) */
+    uint32_t buffer_stores; /* in a vCPU's store buffer; the oldest drains; 1.., default 56 */
+    uint32_t nt_lines;      /* in its write-combining buffers; likewise; default 64 */
+    bool check;             /* sg_assert_persist_state() after every event: slow; off */
+    /*
+     * For whoever explores recorded inputs: nothing merges or moves on to save memory, except at
+     * the other limits (struct sg_persist_stats counts it), and adapters' acts leave store buffers
+     * alone.  The inputs are in the order of visible memory: before somebody else writes to atoms,
+     * what adapters have posted to them arrives, with what is before it.  So each change that is
+     * reported after the fact has to be announced (sg_persist_will_change()).
+     */
+    bool exact;
+    /*
+     * With exact: whatever a CPU or device learns from another CPU's store, it learns by reading
+     * persistent memory, and each such load is an input.  So a plain store stays in its CPU until
+     * somebody else accesses its line, or its CPU executes a fence.  Wrong for programs that use
+     * locks or flags in other memory.
+     */
+    bool all_loads;
 };
 
 void sg_persist_config_init(struct sg_persist_config *config);
 void sg_persist_limits_init(struct sg_persist_limits *limits);
+/* Defaults of an explorer: exact, without log, limits that few traces reach. */
+void sg_persist_limits_exact(struct sg_persist_limits *limits);
 
 /* Operations of the owner; each may be NULL. */
 struct sg_persist_ops {
@@ -535,6 +554,8 @@ void sg_persist_report_text(const struct sg_persist_report *r, GString *out);
 struct sg_persist_stats {
     uint64_t stage[SG_PERSIST_STAGES]; /* octets in S0 and S1, lines elsewhere (newest store) */
     uint64_t events, flushes, flushes_failed, lines_persisted, media_refusals;
+    /* Times that a limit, or a store that was not announced, took away permitted outcomes. */
+    uint64_t merged;
 };
 void sg_persist_stats(const struct sg_persist *p, struct sg_persist_stats *stats);
 

@@ -120,7 +120,7 @@ static void post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
 {
     struct fifo *f = &p->s1[device];
 
-    sg_dom_others_drain(p, -1);
+    sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
     arrive(p, f, octets, visible_seq(p, f->head, octets));
     p->s1_devices &= ~((uint64_t)!f->head << device);
 }
@@ -150,6 +150,7 @@ void sg_dom_post(struct sg_persist *p, struct piece *x)
     sg_dom_log(p, SG_PERSIST_EV_POSTED, &x->source, x->addr, x->len, 0);
     sg_dom_fifo_push(f, x);
     p->s1_devices |= 1ull << device;
+    p->merged += f->octets > p->limits.s1_octets;
     while (f->head &&
            (p->config.posted_drain == SG_PERSIST_EAGER || f->octets > p->limits.s1_octets)) {
         post_head_visible(p, device);
