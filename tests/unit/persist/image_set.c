@@ -48,9 +48,9 @@ void gt_print(GString *out, const struct gt_trace *t)
         "store", "store-nt", "load", "cpu-flush", "cpu-fence",    "sync", "deep-flush",
     };
 
-    g_string_append_printf(out,
-                           "domain %u ddio %d s0 %d s1 %d store-buffer %d reorder %d:", t->domain,
-                           t->ddio, t->s0, t->s1, t->store_buffer, t->reorder);
+    g_string_append_printf(
+        out, "domain %u ddio %d s0 %d s1 %d store-buffer %d reorder %d exact %u:", t->domain,
+        t->ddio, t->s0, t->s1, t->store_buffer, t->reorder, t->exact);
     for (unsigned i = 0; i < t->count; i++) {
         const struct gt_event *e = &t->event[i];
 

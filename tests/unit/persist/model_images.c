@@ -70,11 +70,12 @@ static void store(struct dom_rig *r, const struct gt_event *e, const uint8_t *da
 static void swap(struct dom_rig *r, const struct gt_event *e, const uint8_t *data)
 {
     struct sg_persist_source who = source_of(e);
-    uint64_t found;
+    uint64_t found = UINT64_MAX, addr = RIG_BASE + e->at * HALF; /* not what is there */
 
-    sg_persist_device_fence(r->p, e->who);
-    found = sg_get_le64(r->visible + e->at * HALF) + e->how;
-    T_TRUE(sg_persist_atomic(r->p, &who, RIG_BASE + e->at * HALF, &found, sg_get_le64(data)));
+    T_TRUE(sg_persist_atomic(r->p, &who, addr, &found, sg_get_le64(data)));
+    if (!e->how) {
+        T_TRUE(sg_persist_atomic(r->p, &who, addr, &found, sg_get_le64(data)));
+    }
 }
 
 static void dma(struct dom_rig *r, const struct gt_event *e, const uint8_t *data)
@@ -154,6 +155,8 @@ static void run(struct dom_rig *r, const struct gt_trace *t, bool check)
     r->config.placement_order = t->reorder ? SG_PERSIST_RANDOM_ORDER : SG_PERSIST_IN_ORDER;
     r->config.posted_drain = t->s1 ? SG_PERSIST_NEVER : SG_PERSIST_EAGER;
     r->limits.log_events = 64;
+    r->limits.exact = t->exact != GT_LIVE;
+    r->limits.all_loads = t->exact == GT_ALL_LOADS;
     r->limits.check = check;
     rig_up(r, SIZE);
     for (unsigned i = 0; i < t->count; i++) {
