@@ -14,8 +14,6 @@
 enum sg_dom_limits {
     SG_DOM_PAGE_LINES = SG_PERSIST_PAGE / SG_PERSIST_LINE,
     SG_DOM_LINE_ATOMS = SG_PERSIST_LINE / SG_PERSIST_ATOM,
-    SG_DOM_STORE_BUFFER = 56,   /* entries of a vCPU's modelled store buffer */
-    SG_DOM_WC_LINES = 64,       /* lines that wait in a vCPU's write-combining buffers */
     SG_DOM_CPU_FLUSHES = 65536, /* flushes that wait for a vCPU's fence; the oldest are executed */
     SG_DOM_POSTED_DUE_NS = 20000, /* RANDOM root complex: the latest time at which it drains */
     SG_DOM_REORDER_NS = 10000,    /* placement in random order without a delay */
@@ -38,10 +36,12 @@ struct rec {
     uint64_t seq; /* of its event */
     uint8_t data[SG_PERSIST_ATOM];
     uint32_t next; /* in the pool; 0: last */
+    uint32_t late; /* how many events later it left S2' and was in the cache; UINT32_MAX: or more */
     uint8_t atom;  /* 0..7 */
     uint8_t mask;  /* octets of data that count */
     uint8_t flags; /* enum rec_flags */
     uint8_t unused;
+    uint16_t cpu; /* the vCPU, + 1, whose store it is; 0: nobody's, or not known */
 };
 
 /* A line's history: media + recs in order = visible, except for untracked CPUs. */
@@ -90,7 +90,7 @@ struct pool {
     uint32_t live; /* elements in use */
 };
 
-/* ---- Under way (placement.c) ---- */
+/* ---- Under way (placement.c, posted.c) ---- */
 
 /* One piece of a connection's payload in S0, or one in a device's S1. */
 struct piece {
@@ -103,7 +103,8 @@ struct piece {
 
 struct fifo {
     struct piece *head, *tail;
-    uint32_t octets, count;
+    uint64_t octets;
+    uint32_t count;
 };
 
 struct sg_dom_conn {
@@ -120,11 +121,13 @@ struct cpu_entry {
     bool flush;    /* store buffer: a CLFLUSH */
 };
 
+struct ring {
+    struct cpu_entry *at;
+    unsigned size, head, count;
+};
+
 struct cpu {
-    struct cpu_entry sb[SG_DOM_STORE_BUFFER]; /* FIFO from sb_head */
-    unsigned sb_head, sb_count;
-    struct cpu_entry wc[SG_DOM_WC_LINES];
-    unsigned wc_head, wc_count;
+    struct ring sb, wc; /* store buffer; lines in write-combining buffers */
     unsigned unit;
     GArray *flushes;       /* struct cpu_entry: CLWB, CLFLUSHOPT since the last fence */
     unsigned flushes_done; /* leading ones that were executed early */
@@ -152,13 +155,15 @@ struct sg_persist {
     GHashTable *conns;     /* key to struct sg_dom_conn, those with something in S0 */
     GPtrArray *conn_order; /* the same, oldest first, so that runs repeat */
     struct fifo s1[SG_PERSIST_DEVICES];
+    uint64_t s1_devices;   /* bits: those with something in S1 */
     uint64_t place_due_ns; /* no piece of S0 is due earlier */
     uint64_t posted_due_ns;
 
     struct cpu *cpu[SG_PERSIST_VCPUS];
-    int busy_cpu;                      /* the only one with anything in its store buffer, or -1 */
-    unsigned nt_lines;                 /* lines with stores in write-combining buffers */
-    uint64_t announced, announced_len; /* sg_persist_will_change() */
+    uint64_t busy[SG_PERSIST_VCPUS / 64]; /* bits: those with something in their store buffer */
+    unsigned busy_cpus;                   /* how many */
+    unsigned nt_lines;                    /* lines with stores in write-combining buffers */
+    uint64_t announced, announced_len;    /* sg_persist_will_change() */
 
     struct sg_dom_bad_ranges bad[2]; /* by kind - 1 */
     uint64_t bad_generation;
@@ -172,7 +177,7 @@ struct sg_persist {
     uint64_t log_data_end; /* octets ever written to it */
 
     uint64_t acknowledged;
-    uint64_t flushes, flushes_failed, lines_persisted, media_refusals;
+    uint64_t flushes, flushes_failed, lines_persisted, media_refusals, merged;
 };
 
 /* ---- Randomness ---- */
@@ -295,7 +300,7 @@ struct sg_dom_store {
     uint64_t seq;
     uint8_t flags; /* REC_SB or REC_WC or 0 */
     bool written;  /* data are in visible memory already */
-    uint16_t cpu;  /* REC_WC: whose */
+    uint16_t cpu;  /* the vCPU, + 1; 0: no CPU's */
 };
 /* Adds a store to a line of page_no, which then has a history. */
 void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
@@ -327,6 +332,12 @@ static inline uint64_t sg_dom_full_seq(const struct sg_persist *p, uint32_t low)
 /* Leading stores that are not in S2', and those up to an event (rounded up over glue). */
 unsigned sg_dom_line_cached(const struct sg_persist *p, const struct line *l);
 unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq);
+/*
+ * Those that a flush by a vCPU with this event covers: its own up to this event, and of others what
+ * was in the cache by then.
+ */
+unsigned sg_dom_line_flushed(const struct sg_persist *p, const struct line *l, uint64_t seq,
+                             unsigned vcpu);
 /* S2' -> S2 of the first k stores. */
 void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k);
 /* The line has no stores in write-combining buffers any more, whatever their marks. */
@@ -355,9 +366,10 @@ bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, ui
 void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e);
 /*
  * Moves the stores up to an event, in the line of a machine address, to S3 or further; of those in
- * S2' only this vCPU's.
+ * S2' only this vCPU's.  flush: of others only what was in the cache by then.
  */
-bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsigned vcpu);
+bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsigned vcpu,
+                         bool flush);
 /* How many of these lines may be written to the media?  Counts them as wear. */
 size_t sg_dom_media_take(struct sg_persist *p, struct extent *e, size_t lines);
 void sg_dom_refused(struct sg_persist *p, struct extent *e, uint64_t off);
@@ -366,14 +378,41 @@ void sg_dom_media_rec(uint8_t *media_line, const struct rec *r);
 /* After something was written to [off, off + len): eviction and draining as configured. */
 void sg_dom_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 
+/* ---- posted.c ---- */
+
+struct piece *sg_dom_new_piece(const struct sg_persist_source *source, uint64_t addr,
+                               const void *buf, uint32_t len, uint64_t seq);
+void sg_dom_fifo_push(struct fifo *f, struct piece *x);
+/* Takes out the piece after prev; NULL: the head. */
+struct piece *sg_dom_fifo_take(struct fifo *f, struct piece *prev);
+void sg_dom_fifo_clear(struct fifo *f);
+/* Is the piece for one of the lines [lo, last]? */
+static inline bool sg_dom_piece_is_for(const struct piece *x, uint64_t lo, uint64_t last)
+{
+    return x->addr <= last && lo <= x->addr + (x->len - 1);
+}
+/* The last piece that is; NULL: none is. */
+struct piece *sg_dom_fifo_last_for(const struct fifo *f, uint64_t lo, uint64_t last);
+/* The device posts a piece. */
+void sg_dom_post(struct sg_persist *p, struct piece *x);
+/* E3 of one write. */
+void sg_dom_become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *buf, size_t len,
+                           uint64_t seq, uint8_t mode);
+/* What of S1 is for these lines has arrived, and what is before it. */
+void sg_dom_leave_s1(struct sg_persist *p, uint64_t lo, uint64_t last);
+bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
+/* At a cut: the next octets of a queue, all of its head at most, become visible. */
+void sg_dom_arrive(struct sg_persist *p, struct fifo *f, uint32_t octets);
+
 /* ---- placement.c ---- */
 
-void sg_dom_fifo_clear(struct fifo *f);
-bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
-/* At a cut: the next octets of a device's S1, all of its head at most, become visible. */
-void sg_dom_arrive(struct sg_persist *p, unsigned device, uint32_t octets);
 /* sg_persist_dma_read() as a part of another call. */
 void sg_dom_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
+/* Is anything for lines [lo, last] in S0 or S1?  Who has read them proves that it is not. */
+bool sg_dom_posted_sees(const struct sg_persist *p, uint64_t lo, uint64_t last);
+/* With limits.exact: somebody else writes to a range, after what was posted to its atoms. */
+void sg_dom_posted_before(struct sg_persist *p, uint64_t addr, uint64_t len);
+void sg_dom_posted_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
 void sg_dom_place_clear(struct sg_persist *p);
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 
@@ -404,16 +443,31 @@ void sg_dom_keep_untracked(struct sg_persist *p, struct extent *e, size_t page_n
 
 /* ---- cpu.c ---- */
 
-/* Another agent than this vCPU acts (-1: a device): drains the store buffers of the others. */
-void sg_dom_others_drain(struct sg_persist *p, int vcpu);
-/* It accesses these lines: the others' non-temporal stores to them have left. */
+static inline struct cpu_entry *sg_dom_ring_at(const struct ring *r, unsigned i)
+{
+    return &r->at[(r->head + i) % r->size];
+}
+static inline bool sg_dom_is_busy(const struct sg_persist *p, unsigned vcpu)
+{
+    return p->busy[vcpu / 64] >> (vcpu % 64) & 1;
+}
+struct cpu *sg_dom_cpu_at(struct sg_persist *p, unsigned unit);
+void sg_dom_cpu_free(struct sg_persist *p, unsigned unit);
+/* The first busy vCPU from this one on, or SG_PERSIST_VCPUS. */
+unsigned sg_dom_next_busy(const struct sg_persist *p, unsigned vcpu);
+
+/* Who acts, other than the vCPU that is given with it (-1: none). */
+enum sg_dom_actor { SG_DOM_PROCESSOR, SG_DOM_ADAPTER, SG_DOM_ANYBODY };
+/* Another agent acts: drains the store buffers of the others, unless they are exact. */
+void sg_dom_others_drain(struct sg_persist *p, int vcpu, enum sg_dom_actor actor);
+/* It accesses these lines: the others' stores to them have left. */
 void sg_dom_others_leave(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
                          int vcpu);
 void sg_dom_cpu_drain(struct sg_persist *p, int vcpu);
-/* Is anything of a range in S2'?  An agent that reads the range proves that it is not. */
-bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len);
-/* A range was read: the stores to its lines have left S2', and so have earlier plain stores. */
-void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len);
+/* Is anything of a range in S2' of another vCPU?  Who reads the range proves that it is not. */
+bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len, int vcpu);
+/* It was read: the others' stores to its lines have left S2', and so have earlier plain stores. */
+void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len, int vcpu);
 /* Executes all of a vCPU's store buffer; its write-combining buffers stay. */
 void sg_dom_cpu_drain_stores(struct sg_persist *p, struct cpu *c);
 /* Executes the oldest entry of the store buffer. */

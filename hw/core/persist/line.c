@@ -39,8 +39,8 @@
  */
 #include "persist/domain_impl.h"
 
-static void append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t mask,
-                   const uint8_t data[SG_PERSIST_ATOM], uint64_t seq, uint8_t flags)
+static struct rec *append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t mask,
+                          const uint8_t data[SG_PERSIST_ATOM], uint64_t seq, uint8_t flags)
 {
     uint32_t n = sg_dom_pool_get(&p->recs);
     struct rec *r = sg_dom_rec(p, n);
@@ -57,6 +57,7 @@ static void append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t 
     }
     l->last = n;
     l->count++;
+    return r;
 }
 
 /* Merges the octets of r into an older store to the same atom. */
@@ -117,6 +118,7 @@ static void bound(struct sg_persist *p, struct line *l)
 
     if (l->count > limit) {
         merge_head(p, l, 1);
+        p->merged++;
     }
     while (l->count > limit) {
         merge_head(p, l, 2 + limit / 4); /* extra room, so that the next stores need no merge */
@@ -143,7 +145,8 @@ static void make_room(struct sg_persist *p, struct extent *e, size_t page_no, un
     bool absorbed = g && written && (g->dirty & ~g->has_history) >> i & 1;
 
     if (g && (absorbed || is_full(p, g, i))) {
-        sg_dom_others_drain(p, -1);
+        p->merged += absorbed || p->busy_cpus || p->nt_lines;
+        sg_dom_others_drain(p, -1, SG_DOM_ANYBODY);
         sg_dom_others_leave(p, e, (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, 1, -1);
     }
 }
@@ -271,7 +274,7 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
         sg_dom_line_leave_cpu(p, l, l->count); /* later arrivals in the cache come after them */
     }
     if (flags & REC_WC && !l->nt_cpu) {
-        l->nt_cpu = store->cpu + 1;
+        l->nt_cpu = store->cpu;
         p->nt_lines++;
     }
     for (unsigned at = store->in; at < end;) {
@@ -280,7 +283,8 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
         uint8_t data[SG_PERSIST_ATOM] = { 0 };
 
         memcpy(data + skip, store->data + (at - store->in), n);
-        append(p, l, atom, (0xffu >> (SG_PERSIST_ATOM - n)) << skip, data, store->seq, flags);
+        append(p, l, atom, (0xffu >> (SG_PERSIST_ATOM - n)) << skip, data, store->seq, flags)->cpu =
+            store->cpu;
         at += n;
     }
     bound(p, l);
@@ -353,7 +357,8 @@ static enum form_change form_change(const struct sg_persist *p, const struct dma
 
     if (g->has_history & bit) {
         return full && sg_dom_line(p, g, i)->count &&
-                       (scarce || sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS)
+                       (scarce ||
+                        (sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS && !p->limits.exact))
                    ? FORM_LOSES_HISTORY
                    : FORM_HAS_STORE_MORE;
     }
@@ -364,7 +369,8 @@ static enum form_change form_change(const struct sg_persist *p, const struct dma
         return FORM_ALL_OR_NOTHING;
     }
     if (g->all_or_nothing & bit) {
-        return p->config.cpu_tracking && !scarce && !full ? FORM_HAS_STORE_MORE : FORM_STAYS;
+        return p->config.cpu_tracking && !scarce && (!full || p->limits.exact) ? FORM_HAS_STORE_MORE
+                                                                               : FORM_STAYS;
     }
     return memcmp(w->e->visible + at + above, w->e->media + at + above, SG_PERSIST_LINE - above) ==
                    0
@@ -384,9 +390,11 @@ static void write_again(struct sg_persist *p, const struct dma_write *w, uint64_
         case FORM_STAYS:
             break;
         case FORM_LOSES_HISTORY:
+            p->merged++;
             collapse(p, w->e->pages[w->page_no], i);
             break;
         case FORM_ALL_OR_NOTHING:
+            p->merged++;
             w->e->pages[w->page_no]->all_or_nothing |= 1ull << i;
             break;
         case FORM_HAS_STORE_MORE:
@@ -517,6 +525,26 @@ unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint
     return k;
 }
 
+unsigned sg_dom_line_flushed(const struct sg_persist *p, const struct line *l, uint64_t seq,
+                             unsigned vcpu)
+{
+    unsigned k = 0, i = 0;
+    bool glued = false;
+
+    for (uint32_t n = l->first; n; i++) {
+        const struct rec *r = sg_dom_rec(p, n);
+
+        if ((r->seq <= seq &&
+             (r->cpu == vcpu + 1 || (!(r->flags & REC_S2P) && r->late <= seq - r->seq))) ||
+            glued) {
+            k = i + 1;
+            glued = r->flags & REC_GLUE;
+        }
+        n = r->next;
+    }
+    return k;
+}
+
 void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k)
 {
     bool waits = false;
@@ -524,8 +552,9 @@ void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k)
     for (uint32_t n = l->first; n; k -= k > 0) {
         struct rec *r = sg_dom_rec(p, n);
 
-        if (k) {
+        if (k && r->flags & REC_S2P) {
             r->flags &= ~REC_S2P;
+            r->late = SG_MIN(p->seq - r->seq, UINT32_MAX);
         }
         waits |= r->flags & REC_WC;
         n = r->next;

@@ -18,147 +18,52 @@
 
 #include "gt_machine.h"
 
-/* ---- Sets of machines ---- */
-
-static guint machine_hash(gconstpointer m)
-{
-    return gt_hash((const uint8_t *)m, sizeof(struct gt_machine));
-}
-
-static gboolean machine_equal(gconstpointer a, gconstpointer b)
-{
-    return memcmp(a, b, sizeof(struct gt_machine)) == 0;
-}
-
-static void add(struct gt_world *w, const struct gt_machine *m)
-{
-    if (w->machines->len >= w->most) {
-        w->too_many = true;
-    } else if (!g_hash_table_contains(w->known, m)) {
-        struct gt_machine *copy = g_memdup2(m, sizeof(*m));
-
-        g_hash_table_add(w->known, copy);
-        g_array_append_val(w->machines, copy);
-    }
-}
-
-static const struct gt_machine *machine_at(const struct gt_world *w, unsigned i)
-{
-    return g_array_index(w->machines, struct gt_machine *, i);
-}
-
 /* ---- Steps of all machines ---- */
-
-static void spontaneous(struct gt_world *w, const struct gt_machine *from)
-{
-    struct gt_machine m;
-
-    for (unsigned line = 0; line < GT_LINES && !gt_keeps_cache(w); line++) {
-        m = *from;
-        gt_evict(w, &m, line);
-        if (w->t->domain == SG_PERSIST_NONE && w->t->slip == GT_QUEUE_HOLDS_LINES) {
-            gt_drain(&m, line);
-        }
-        add(w, &m);
-        if (w->t->slip == GT_LINES_TEAR) {
-            m = *from;
-            memcpy(m.queue + line * GT_LINE + 2, m.cache + line * GT_LINE + 2, 2);
-            add(w, &m);
-        }
-        if (w->t->domain == SG_PERSIST_NONE && w->t->slip != GT_QUEUE_HOLDS_LINES) {
-            m = *from;
-            gt_drain(&m, line);
-            add(w, &m);
-        }
-    }
-    if (w->cutting) {
-        for (unsigned d = 0; d < GT_DEVICES; d++) {
-            if (from->arrived[d] < w->s1_count[d]) {
-                m = *from;
-                gt_arrive_one(w, &m, &w->s1[d][m.arrived[d]++]);
-                add(w, &m);
-                if (w->t->slip == GT_POSTED_ANY_ORDER) {
-                    m = *from;
-                    m.arrived[d]++;
-                    add(w, &m);
-                }
-            }
-        }
-        return;
-    }
-    m = *from;
-    if (m.drained < w->buffered && gt_leave_buffer(w, &m)) {
-        add(w, &m);
-        if (w->t->slip == GT_BUFFER_ANY_ORDER) {
-            m = *from;
-            m.drained++;
-            add(w, &m);
-        }
-    }
-    for (unsigned i = 0; i < w->nts; i++) {
-        if (gt_may_leave(w, from, i)) {
-            m = *from;
-            gt_leave(w, &m, i);
-            add(w, &m);
-        }
-    }
-}
-
-static void close_set(struct gt_world *w)
-{
-    for (unsigned i = 0; i < w->machines->len && !w->too_many; i++) {
-        spontaneous(w, machine_at(w, i));
-    }
-}
-
-/* What an event does to a machine; false: this machine's past contradicts it. */
-typedef bool machine_step(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x);
-
-static void step(struct gt_world *w, machine_step *what, const struct gt_part *x)
-{
-    GArray *old = w->machines;
-    GHashTable *known = w->known;
-
-    w->machines = g_array_new(FALSE, FALSE, sizeof(struct gt_machine *));
-    w->known = g_hash_table_new_full(machine_hash, machine_equal, g_free, NULL);
-    for (unsigned i = 0; i < old->len; i++) {
-        struct gt_machine m = *g_array_index(old, struct gt_machine *, i);
-
-        if (what(w, &m, x)) {
-            add(w, &m);
-        }
-    }
-    g_array_free(old, TRUE);
-    g_hash_table_destroy(known);
-    close_set(w);
-}
 
 static bool buffer_is_empty(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
-    (void)x;
-    return m->drained == w->buffered;
+    return m->drained[x->cpu] == w->buffered[x->cpu];
 }
 
 static bool forget_buffer(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
     (void)w;
-    (void)x;
-    m->drained = 0;
+    m->drained[x->cpu] = 0;
     return true;
 }
 
-/* Another agent than this CPU acts. */
+/* The store buffers of all CPUs but this one are empty. */
+static void others_drain(struct gt_world *w, int but)
+{
+    for (unsigned cpu = 0; cpu < GT_CPUS; cpu++) {
+        struct gt_part x = { .cpu = cpu };
+
+        if ((int)cpu == but || !w->buffered[cpu]) {
+            continue;
+        }
+        gt_step(w, buffer_is_empty, &x);
+        w->buffered[cpu] = 0;
+        for (unsigned i = 0; i < w->nts; i++) {
+            w->nt[i].after = w->nt[i].cpu == cpu ? 0 : w->nt[i].after;
+        }
+        gt_step(w, forget_buffer, &x);
+    }
+}
+
+/* An adapter acts. */
+static void adapter_acts(struct gt_world *w)
+{
+    if (w->t->exact == GT_LIVE || w->t->slip == GT_ADAPTERS_DRAIN_BUFFERS) {
+        others_drain(w, -1);
+    }
+}
+
+/* Another agent acts: a CPU (-1: another device). */
 static void another_acts(struct gt_world *w, int cpu)
 {
-    if (!w->buffered || w->buffer_cpu == cpu) {
-        return;
+    if (w->t->exact != GT_ALL_LOADS) {
+        others_drain(w, cpu);
     }
-    step(w, buffer_is_empty, NULL);
-    w->buffered = 0;
-    for (unsigned i = 0; i < w->nts; i++) {
-        w->nt[i].after = 0;
-    }
-    step(w, forget_buffer, NULL);
 }
 
 static bool all_left(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
@@ -169,7 +74,10 @@ static bool all_left(const struct gt_world *w, struct gt_machine *m, const struc
 
 static bool line_has_left(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
-    return gt_line_left(w, m, gt_line_of(x), -1, x->cpu == UINT8_MAX ? -1 : x->cpu);
+    int own = x->cpu == UINT8_MAX ? -1 : x->cpu;
+
+    return gt_line_left(w, m, gt_line_of(x), -1, own) &&
+           (w->t->slip == GT_LINES_STAY_IN_BUFFERS || gt_stores_left(w, m, gt_line_of(x), own));
 }
 
 static bool step_fold(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
@@ -233,26 +141,22 @@ static bool step_fence(const struct gt_world *w, struct gt_machine *m, const str
         }
         m->note[x->cpu][line] = 0;
     }
-    return w->buffer_cpu != x->cpu || m->drained == w->buffered;
+    return m->drained[x->cpu] == w->buffered[x->cpu];
 }
 
+/* Who has read the lines of x saw what others than x->cpu stored there. */
 static bool step_read(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
-    unsigned seen = 0, first = x->at / GT_LINE, last = (x->at + x->units - 1) / GT_LINE;
+    unsigned first = x->at / GT_LINE, last = (x->at + x->units - 1) / GT_LINE;
+    int own = x->cpu == UINT8_MAX ? -1 : x->cpu;
 
-    for (unsigned i = 0; i < w->buffered; i++) {
-        unsigned line = gt_line_of(&w->buffer[i]);
-
-        if (w->buffer[i].kind == BUFFERED_STORE && line >= first && line <= last) {
-            seen = i + 1;
-        }
-    }
-    for (unsigned line = first; line <= last && w->t->slip != GT_NT_KEPT_FROM_READERS; line++) {
-        if (!gt_line_left(w, m, line, -1, -1)) {
+    for (unsigned line = first; line <= last; line++) {
+        if (!gt_stores_left(w, m, line, own) ||
+            (w->t->slip != GT_NT_KEPT_FROM_READERS && !gt_line_left(w, m, line, -1, own))) {
             return false;
         }
     }
-    return m->drained >= seen;
+    return true;
 }
 
 /* ---- Events ---- */
@@ -274,11 +178,11 @@ static void arrive(struct gt_world *w, const struct gt_part *x)
 {
     struct gt_part foreign = *x;
 
-    another_acts(w, -1);
+    adapter_acts(w);
     foreign.cpu = UINT8_MAX;
-    step(w, line_has_left, &foreign);
+    gt_step(w, line_has_left, &foreign);
     memset(w->visible + x->at, x->value, x->units);
-    step(w, step_arrive, x);
+    gt_step(w, step_arrive, x);
 }
 
 static void post(struct gt_world *w, unsigned device, const struct gt_part *x)
@@ -290,12 +194,19 @@ static void post(struct gt_world *w, unsigned device, const struct gt_part *x)
     }
 }
 
-static void settle(struct gt_world *w, unsigned device)
+static unsigned queue_of(const struct gt_event *e)
 {
-    for (unsigned i = 0; i < w->s0_count[device]; i++) {
-        post(w, device, &w->s0[device][i]);
+    return e->who * GT_CONNS + e->conn;
+}
+
+static void settle(struct gt_world *w, const struct gt_event *e)
+{
+    unsigned q = queue_of(e);
+
+    for (unsigned i = 0; i < w->s0_count[q]; i++) {
+        post(w, e->who, &w->s0[q][i]);
     }
-    w->s0_count[device] = 0;
+    w->s0_count[q] = 0;
 }
 
 static void fence_device(struct gt_world *w, unsigned device)
@@ -306,19 +217,100 @@ static void fence_device(struct gt_world *w, unsigned device)
     w->s1_count[device] = 0;
 }
 
+/* In units of so many halves: so many of a queue's first parts have to arrive if the range was seen; 0: none. */
+static unsigned queued_for(const struct gt_part *queue, unsigned count, const struct gt_part *x,
+                           unsigned unit)
+{
+    while (count && ((queue[count - 1].at + queue[count - 1].units - 1) / unit < x->at / unit ||
+                     queue[count - 1].at / unit > (x->at + x->units - 1) / unit)) {
+        count--;
+    }
+    return count;
+}
+
+static void take_first(struct gt_part *queue, unsigned *count, unsigned n)
+{
+    *count -= n;
+    memmove(queue, queue + n, *count * sizeof(*queue));
+}
+
+/* What of S0 was seen moves on, by whole segments, in their order. */
+static void settle_seen(struct gt_world *w, const struct gt_part *x, unsigned unit)
+{
+    bool seen[GT_EVENTS] = { false };
+
+    for (unsigned q = 0; q < GT_QUEUES; q++) {
+        unsigned n = queued_for(w->s0[q], w->s0_count[q], x, unit);
+
+        for (unsigned i = 0; i < n; i++) {
+            seen[w->s0[q][i].event] |= !w->t->reorder || queued_for(&w->s0[q][i], 1, x, unit);
+        }
+    }
+    for (unsigned event = 0; event < w->now; event++) {
+        for (unsigned q = 0; q < GT_QUEUES && seen[event]; q++) {
+            for (unsigned i = 0; i < w->s0_count[q]; i++) {
+                if (w->s0[q][i].event == event) {
+                    post(w, q / GT_CONNS, &w->s0[q][i]);
+                }
+            }
+        }
+    }
+    for (unsigned q = 0; q < GT_QUEUES; q++) {
+        unsigned left = 0;
+
+        for (unsigned i = 0; i < w->s0_count[q]; i++) {
+            if (!seen[w->s0[q][i].event]) {
+                w->s0[q][left++] = w->s0[q][i];
+            }
+        }
+        w->s0_count[q] = left;
+    }
+}
+
+/* What was posted to a range, in these units, has arrived, in the order of posting. */
+static void posted_seen(struct gt_world *w, const struct gt_part *x, unsigned unit)
+{
+    unsigned n[GT_DEVICES];
+
+    settle_seen(w, x, unit);
+    for (unsigned d = 0; d < GT_DEVICES; d++) {
+        n[d] = queued_for(w->s1[d], w->s1_count[d], x, unit);
+    }
+    while (n[0] || n[1]) {
+        unsigned d = !n[0] || (n[1] && w->s1[1][0].event < w->s1[0][0].event);
+
+        arrive(w, &w->s1[d][0]);
+        take_first(w->s1[d], &w->s1_count[d], 1);
+        n[d]--;
+    }
+}
+
+/* Somebody else is about to write to these atoms. */
+static void posted_before(struct gt_world *w, struct gt_part x)
+{
+    if (w->t->exact != GT_LIVE) {
+        posted_seen(w, &x, 2);
+    }
+}
+
 static void write_event(struct gt_world *w, const struct gt_event *e, struct gt_part range)
 {
     struct gt_part x;
 
     if (e->kind == GT_ATOM) {
-        settle(w, e->who);
+        settle(w, e);
     }
-    another_acts(w, -1);
+    if (e->kind == GT_OTHER) {
+        posted_before(w, range);
+        another_acts(w, -1);
+    } else {
+        adapter_acts(w);
+    }
     while (next_part(&range, &x, false)) {
         if (e->kind == GT_OTHER) {
             arrive(w, &x);
         } else if (e->kind == GT_WRITE && w->t->s0) {
-            w->s0[e->who][w->s0_count[e->who]++] = x;
+            w->s0[queue_of(e)][w->s0_count[queue_of(e)]++] = x;
         } else {
             post(w, e->who, &x);
         }
@@ -327,10 +319,9 @@ static void write_event(struct gt_world *w, const struct gt_event *e, struct gt_
 
 static void into_buffer(struct gt_world *w, const struct gt_part *x, enum gt_buffered kind)
 {
-    w->buffer[w->buffered] = *x;
-    w->buffer[w->buffered++].kind = kind;
-    w->buffer_cpu = x->cpu;
-    close_set(w);
+    w->buffer[x->cpu][w->buffered[x->cpu]] = *x;
+    w->buffer[x->cpu][w->buffered[x->cpu]++].kind = kind;
+    gt_close(w);
 }
 
 /* Where the cache is kept a store's part in a line leaves the buffer as one, else by atoms. */
@@ -338,11 +329,12 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
 {
     struct gt_part whole = range, x;
 
+    posted_before(w, range);
     another_acts(w, e->who);
     while (next_part(&whole, &x, true)) {
-        step(w, line_has_left, &x);
+        gt_step(w, line_has_left, &x);
         if (!w->t->store_buffer) {
-            step(w, step_fold, &x);
+            gt_step(w, step_fold, &x);
         }
     }
     memset(w->visible + range.at, range.value, range.units);
@@ -351,27 +343,28 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
             x.more = range.units && range.at % GT_LINE;
             into_buffer(w, &x, BUFFERED_STORE);
         } else {
-            step(w, step_store, &x);
+            gt_step(w, step_store, &x);
         }
     }
 }
 
 static void store_nt_event(struct gt_world *w, const struct gt_event *e, struct gt_part range)
 {
+    const struct gt_part *buffer = w->buffer[e->who];
     struct gt_part x;
 
+    posted_before(w, range);
     another_acts(w, e->who);
     while (next_part(&range, &x, false)) {
-        step(w, line_has_left, &x);
-        for (unsigned i = 0; i < w->buffered; i++) {
-            if (w->buffer[i].kind == BUFFERED_STORE &&
-                gt_line_of(&w->buffer[i]) == gt_line_of(&x)) {
+        gt_step(w, line_has_left, &x);
+        for (unsigned i = 0; i < w->buffered[e->who]; i++) {
+            if (buffer[i].kind == BUFFERED_STORE && gt_line_of(&buffer[i]) == gt_line_of(&x)) {
                 x.after = i + 1;
             }
         }
         memset(w->visible + x.at, x.value, x.units);
         w->nt[w->nts++] = x;
-        close_set(w);
+        gt_close(w);
     }
 }
 
@@ -381,10 +374,10 @@ static void cpu_flush_event(struct gt_world *w, const struct gt_event *e, struct
     if (w->t->store_buffer) {
         into_buffer(w, &x, e->how == SG_PERSIST_CLFLUSH ? BUFFERED_CLFLUSH : BUFFERED_NOTE);
     } else if (e->how == SG_PERSIST_CLFLUSH) {
-        step(w, step_own_left, &x);
-        step(w, step_evict, &x);
+        gt_step(w, step_own_left, &x);
+        gt_step(w, step_evict, &x);
     } else {
-        step(w, step_note, &x);
+        gt_step(w, step_note, &x);
     }
 }
 
@@ -392,23 +385,42 @@ static void flush_event(struct gt_world *w, const struct gt_event *e, struct gt_
 {
     struct gt_part x;
 
-    another_acts(w, -1);
-    settle(w, e->who);
+    adapter_acts(w);
+    settle(w, e);
     if (w->t->slip != GT_FLUSH_OF_CACHE_ONLY) {
         fence_device(w, e->who);
     }
     while (e->how & SG_FLUSH_PERSISTENT && next_part(&range, &x, true)) {
-        step(w, step_evict, &x);
+        gt_step(w, step_evict, &x);
         if (w->t->domain == SG_PERSIST_NONE) {
-            step(w, step_drain, &x);
+            gt_step(w, step_drain, &x);
         }
     }
 }
 
-static void swap_event(struct gt_world *w, const struct gt_event *e, struct gt_part x)
+/* An adapter has read a range. */
+static void device_read(struct gt_world *w, const struct gt_event *e, struct gt_part x)
 {
     fence_device(w, e->who);
-    step(w, step_read, &x);
+    x.cpu = UINT8_MAX;
+    gt_step(w, step_read, &x);
+}
+
+/* A CPU has loaded. */
+static void load_event(struct gt_world *w, struct gt_part x)
+{
+    if (w->t->slip == GT_LOAD_PROVES_NOTHING) {
+        return;
+    }
+    posted_seen(w, &x, w->t->slip == GT_LOAD_OF_ITS_OCTETS ? 1 : GT_LINE);
+    x.cpu = w->t->slip == GT_LOAD_OF_OWN_STORES ? UINT8_MAX : x.cpu;
+    gt_step(w, step_read, &x);
+}
+
+static void swap_event(struct gt_world *w, const struct gt_event *e, struct gt_part x)
+{
+    posted_before(w, x);
+    device_read(w, e, x);
     if (!e->how && (w->visible[x.at] != x.value || w->visible[x.at + 1] != x.value)) {
         arrive(w, &x);
     }
@@ -422,7 +434,7 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
     struct gt_part range = x;
 
     if (w->t->slip == GT_NT_LEAVES_ANY_TIME_ANOTHER_ACTS && e->kind == GT_WRITE) {
-        step(w, all_left, NULL);
+        gt_step(w, all_left, NULL);
     }
     switch (e->kind) {
     case GT_WRITE:
@@ -434,14 +446,16 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         swap_event(w, e, x);
         break;
     case GT_SETTLE:
-        settle(w, e->who);
+        settle(w, e);
         break;
     case GT_FENCE_DEVICE:
         fence_device(w, e->who);
         break;
     case GT_READ:
-        fence_device(w, e->who);
-        step(w, step_read, &x);
+        device_read(w, e, x);
+        break;
+    case GT_LOAD:
+        load_event(w, x);
         break;
     case GT_FLUSH:
         flush_event(w, e, x);
@@ -456,14 +470,14 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         cpu_flush_event(w, e, x);
         break;
     case GT_CPU_FENCE:
-        step(w, step_fence, &x);
+        gt_step(w, step_fence, &x);
         break;
     case GT_SYNC:
-        another_acts(w, -1);
+        others_drain(w, -1);
         break;
     default:
         while (w->t->domain == SG_PERSIST_NONE && next_part(&range, &x, true)) {
-            step(w, step_drain, &x);
+            gt_step(w, step_drain, &x);
         }
     }
 }
@@ -472,7 +486,12 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
 static bool between_stores(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
     (void)x;
-    return !m->drained || !w->buffer[m->drained - 1].more;
+    for (unsigned cpu = 0; cpu < GT_CPUS; cpu++) {
+        if (m->drained[cpu] && w->buffer[cpu][m->drained[cpu] - 1].more) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool everything_arrived(const struct gt_world *w, struct gt_machine *m,
@@ -487,38 +506,36 @@ static void cut(struct gt_world *w)
     bool whole = w->t->domain == SG_PERSIST_WHOLE;
 
     if (whole) {
-        step(w, buffer_is_empty, NULL);
-        step(w, all_left, NULL);
+        others_drain(w, -1);
+        gt_step(w, all_left, NULL);
     }
     w->cutting = true;
-    step(w, between_stores, NULL);
+    gt_step(w, between_stores, NULL);
     if (whole) {
-        step(w, everything_arrived, NULL);
+        gt_step(w, everything_arrived, NULL);
     }
 }
 
 GHashTable *ground_truth(const struct gt_trace *trace, unsigned most)
 {
-    struct gt_world w = { .t = trace, .most = most, .buffer_cpu = -1 };
-    struct gt_machine first = { .drained = 0 };
+    struct gt_world w = { .t = trace, .most = most };
+    struct gt_machine first = { .left = 0 };
     GHashTable *set = NULL;
 
-    w.machines = g_array_new(FALSE, FALSE, sizeof(struct gt_machine *));
-    w.known = g_hash_table_new_full(machine_hash, machine_equal, g_free, NULL);
-    add(&w, &first);
+    gt_begin(&w);
+    gt_add(&w, &first);
     for (w.now = 0; w.now < trace->count && !w.too_many; w.now++) {
         run_event(&w, &trace->event[w.now]);
     }
     cut(&w);
     for (unsigned i = 0; i < w.machines->len && !w.too_many; i++) {
-        const struct gt_machine *m = machine_at(&w, i);
+        const struct gt_machine *m = gt_machine_at(&w, i);
 
         set = set ? set : gt_set_new();
         gt_set_add(set, gt_keeps_cache(&w)                 ? m->cache
                         : trace->domain == SG_PERSIST_NONE ? m->media
                                                            : m->queue);
     }
-    g_array_free(w.machines, TRUE);
-    g_hash_table_destroy(w.known);
+    gt_end(&w);
     return set;
 }

@@ -89,7 +89,11 @@ static void random_event(struct dom_rig *r, uint64_t *now, struct sg_pm_op *op)
     uint8_t buf[200];
 
     memset(buf, below(256), sizeof(buf));
-    switch (below(15)) {
+    switch (below(16)) {
+    case 15:
+        sg_persist_cpu_load(r->p, &(struct sg_persist_source){ SG_PERSIST_CPU, .unit = below(2) },
+                            RIG_BASE + off, 1 + below(200));
+        break;
     case 0:
         op->len = 4096;
         op->flags = 1 + below(3);
@@ -355,8 +359,8 @@ static void report(void)
     T_EQ_U64(report->count[SG_PERSIST_S2][SG_PERSIST_LOST], 17);
     T_EQ_U64(report->count[SG_PERSIST_SB][SG_PERSIST_LOST], 1);
     T_EQ_U64(report->row_count, 5);
-    T_EQ_U64(report->rows[0].source.qpn, 7);
-    T_EQ_U64(report->rows[1].source.qpn, 6);
+    T_EQ_U64(report->rows[0].source.qpn, 6);
+    T_EQ_U64(report->rows[1].source.qpn, 7);
     T_EQ_U64(report->rows[2].addr, RIG_BASE + 640);
     T_EQ_U64(report->rows[2].stores, 2);
     T_EQ_U64(report->rows[2].source.unit, 3);
