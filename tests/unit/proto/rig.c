@@ -198,9 +198,16 @@ static void up_sent(void *user, const struct sg_msg *msg)
     rig_note("sent(%u)", sg_msg_length(msg));
 }
 
-static void up_read_done(void *user, uint32_t octets)
+void rig_answered(void)
 {
     rig->outstanding--;
+    rig->answers[1] = rig->answers[0];
+    rig->answers[0] = sg_conn_ordinal(rig->c);
+}
+
+static void up_read_done(void *user, uint32_t octets)
+{
+    rig_answered();
     rig_note("read_done(%u)", octets);
 }
 

@@ -175,7 +175,7 @@ enum sg_exec_result rig_up_atomic(void *user, const struct sg_atomic_call *r, ui
 void rig_up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original)
 {
     T_TRUE(user == rig);
-    rig->outstanding--;
+    rig_answered();
     rig_note("atomic_done(%c,%" PRIx64 ")", sign(kind), original);
 }
 
