@@ -41,7 +41,7 @@ struct sg_stream_net *sg_mem_switch_port(struct sg_mem_switch *sw, const struct 
 uint64_t sg_mem_switch_run(struct sg_mem_switch *sw, uint64_t now_ns);
 
 /*
- * Queued mode: what the octets between two calls of 'push' are, for a trace: a frame.  Called for the
+ * Queued mode, for a trace: the octets between two calls of 'push' are a frame.  Called for the
  * address that sends it, and for the one that receives it, before its first octet is delivered.
  * Frames that a connection loses at its end are not received.
  */

@@ -20,14 +20,14 @@ struct match_conn {
     GArray *works, *effects; /* struct sg_trace_event, without payload */
 };
 
-struct match {
+struct traces {
     struct pw_world *w;
     GArray *conns; /* struct match_conn, in the order of each trace */
     GHashTable *sent[PW_HOSTS], *received[PW_HOSTS]; /* counts of frames, by length and CRC */
 };
 
 /* The latest connection of a queue pair. */
-static struct match_conn *latest(struct match *m, unsigned host, uint64_t qpn)
+static struct match_conn *latest(struct traces *m, unsigned host, uint64_t qpn)
 {
     for (unsigned i = m->conns->len; i-- > 0;) {
         struct match_conn *c = &g_array_index(m->conns, struct match_conn, i);
@@ -39,7 +39,7 @@ static struct match_conn *latest(struct match *m, unsigned host, uint64_t qpn)
     return NULL;
 }
 
-static struct match_conn *peer_of(struct match *m, const struct match_conn *c)
+static struct match_conn *peer_of(struct traces *m, const struct match_conn *c)
 {
     uint8_t mirrored[SG_OBSERVED_ADDRESSES];
     struct match_conn *found = NULL;
@@ -59,7 +59,7 @@ static struct match_conn *peer_of(struct match *m, const struct match_conn *c)
     return found;
 }
 
-static void connected(struct match *m, unsigned host, const struct sg_trace_event *e)
+static void connected(struct traces *m, unsigned host, const struct sg_trace_event *e)
 {
     struct match_conn c = { .host = host, .qpn = e->qpn, .passive = e->arg };
     const struct match_conn *before = latest(m, host, e->qpn);
@@ -72,7 +72,7 @@ static void connected(struct match *m, unsigned host, const struct sg_trace_even
 }
 
 /* The work request with that ordinal; exactly one has it, or none. */
-static const struct sg_trace_event *work_of(struct match *m, const struct match_conn *c,
+static const struct sg_trace_event *work_of(struct traces *m, const struct match_conn *c,
                                             uint64_t ordinal)
 {
     const struct sg_trace_event *found = NULL;
@@ -88,7 +88,7 @@ static const struct sg_trace_event *work_of(struct match *m, const struct match_
     return found;
 }
 
-static void work(struct match *m, struct match_conn *c, const struct sg_trace_event *e)
+static void work(struct traces *m, struct match_conn *c, const struct sg_trace_event *e)
 {
     const GArray *works = c->works;
 
@@ -100,7 +100,7 @@ static void work(struct match *m, struct match_conn *c, const struct sg_trace_ev
     g_array_append_val(c->works, *e);
 }
 
-static void completed(struct match *m, struct match_conn *c, const struct sg_trace_event *e)
+static void completed(struct traces *m, struct match_conn *c, const struct sg_trace_event *e)
 {
     const struct sg_trace_event *own;
 
@@ -116,7 +116,7 @@ static void completed(struct match *m, struct match_conn *c, const struct sg_tra
     m->w->sums->matched += own != NULL;
 }
 
-static void count_frame(struct match *m, unsigned host, const struct sg_trace_event *e)
+static void count_frame(struct traces *m, unsigned host, const struct sg_trace_event *e)
 {
     GHashTable *t = e->arg ? m->sent[host] : m->received[host];
     gpointer key = GSIZE_TO_POINTER(e->len << 32 | e->value);
@@ -125,7 +125,7 @@ static void count_frame(struct match *m, unsigned host, const struct sg_trace_ev
                         GUINT_TO_POINTER(GPOINTER_TO_UINT(g_hash_table_lookup(t, key)) + 1));
 }
 
-static void take(struct match *m, unsigned host, const struct sg_trace_event *e)
+static void take(struct traces *m, unsigned host, const struct sg_trace_event *e)
 {
     struct match_conn *c = e->qpn ? latest(m, host, e->qpn) : NULL;
 
@@ -212,7 +212,7 @@ static bool caused(const struct sg_trace_event *e, const struct sg_trace_event *
     return e->at >= cause->at && sg_range_ok(e->at - cause->at, len, cause->len);
 }
 
-static void match_conn(struct match *m, const struct match_conn *c)
+static void match_conn(struct traces *m, const struct match_conn *c)
 {
     const struct match_conn *peer = c->effects->len ? peer_of(m, c) : NULL;
 
@@ -238,7 +238,7 @@ static void match_conn(struct match *m, const struct match_conn *c)
 }
 
 /* Each frame that this machine received was sent by another one. */
-static void match_frames(struct match *m, unsigned host)
+static void match_frames(struct traces *m, unsigned host)
 {
     GHashTableIter it;
     gpointer key, count;
@@ -261,7 +261,7 @@ static void no_page(void *opaque, unsigned extent, uint64_t number,
 {
 }
 
-static void read_trace(struct match *m, unsigned host)
+static void read_trace(struct traces *m, unsigned host)
 {
     const GByteArray *file = pw_trace_file(&m->w->host[host]);
     struct sg_trace_octets octets = { file->data, file->len };
@@ -281,7 +281,7 @@ static void read_trace(struct match *m, unsigned host)
 
 void pw_match(struct pw_world *w)
 {
-    struct match m = { .w = w };
+    struct traces m = { .w = w };
     unsigned i;
 
     if (!pw_trace_file(&w->host[0])) {

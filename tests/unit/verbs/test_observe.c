@@ -378,7 +378,7 @@ static void loopback(void)
     post(0, wr(0, SG_WR_SEND, 1, 0, 64, 0));
     told(0, " done(50,0,#2) work(1,#2) done(1,0,#2)"); /* this stream delivers within 'send' */
     T_EQ_U64(md_cmd_id(&s->md, SG_ADMIN_DESTROY_QP, own.qpn), SG_OK);
-    T_EQ_U64(last[0][SG_OBSERVED_GONE].qpn, own.qpn);
+    told(0, " gone(6) gone(6)");
     place_end();
 }
 

@@ -5,8 +5,8 @@
  * of Verifies: mpe_target.c.
  *
  * A connection exists for the host when it is established, on the passive side when it is accepted:
- * from then on the peer may send, even if the owner closes at once.  It is gone when TCP is, when its
- * queue pair is destroyed, or with a reset; so it is gone before its queue pair has another one.
+ * from then on the peer may send, even if the owner closes at once.  It is gone when TCP is, when
+ * its queue pair is destroyed, or with a reset; so it is gone before its queue pair has another.
  */
 #include "verbs/connections/cm_impl.h"
 #include "verbs/state/adapter_state.h"

@@ -76,7 +76,10 @@ static void set_range(const struct sg_msg *msg, struct sg_observed *o)
     o->length = sg_msg_length(msg);
 }
 
-/* A probe is no request of the owner's; nor is what began before a flush, and was blocked so long. */
+/*
+ * Probes are no requests of the owner's.  A message that was blocked before its first segment may
+ * outlive its entry, which was flushed meanwhile: the peer has closed and executes it no more.
+ */
 void sg_sq_started(struct sg_qp *qp, const struct sg_msg *msg, uint64_t ordinal)
 {
     struct sg_sq *sq = &qp->sq;
