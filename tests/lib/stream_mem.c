@@ -140,7 +140,7 @@ static void enqueue(struct mem_end *e, const struct iovec *iov, unsigned n, size
 
 static void frame_grows(struct mem_end *e, const struct iovec *iov, unsigned n)
 {
-    for (unsigned i = 0; e->port->sw->tap && i < n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         e->out_crc = sg_crc32c(e->out_crc, iov[i].iov_base, iov[i].iov_len);
         e->out_len += iov[i].iov_len;
     }
@@ -380,7 +380,9 @@ static bool mem_send(struct sg_stream *s, const struct iovec *iov, unsigned n, b
     if (!to || to->dead || to->closed_due) {
         return true;
     }
-    frame_grows(e, iov, n);
+    if (e->port->sw->tap) {
+        frame_grows(e, iov, n);
+    }
     if (e->port->sw->opt.queued || to->in_receive || to->q_len || to->connecting || to->held) {
         enqueue(to, iov, n, total);
     } else {
