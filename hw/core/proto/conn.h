@@ -74,12 +74,12 @@ struct conn_orq {
     bool answered; /* waits for earlier ones */
     bool confirm;  /* sg_msg.confirm */
     uint8_t hash_len;
-    uint64_t ordinal;         /* of the answer */
     struct sg_read_sink sink; /* READ_REQ */
     uint32_t length;
     uint8_t hash[SG_HASH_LEN_MAX];
     uint32_t atomic_id; /* FETCH_ADD, CMP_SWAP */
     uint64_t original;  /* the returned value */
+    uint64_t ordinal;   /* of the answer */
 };
 
 struct conn_rx {
