@@ -104,13 +104,14 @@ enum { RECEIVED, SENT };
 
 static void scan_sent(struct sg_crash_order *o, unsigned machine, uint64_t key)
 {
-    for (unsigned j = 0; j < o->machines; j++) {
-        if (crash_frames_ever(o->frames, j, key)) {
-            crash_repeated_add(&o->watches, key);
-            break;
-        }
+    bool repeated = crash_frames_add(o->frames, machine, key);
+
+    for (unsigned j = 0; j < o->machines && !repeated; j++) {
+        repeated = j != machine && crash_frames_find(o->frames, j, key) != FRAMES_NEVER;
     }
-    crash_frames_add(o->frames, machine, key);
+    if (repeated) {
+        crash_repeated_add(&o->watches, key);
+    }
     o->machine[machine].frames++;
 }
 
@@ -146,6 +147,7 @@ static struct origin origin_of(struct sg_crash_order *o, unsigned i)
     for (unsigned j = 0; j < o->machines; j++) {
         struct crash_sent_table *t = &o->machine[j].sent;
         const struct crash_sent *s = crash_sent_find(t, from.key);
+        enum crash_frames_when when;
 
         if (j == i) {
             from.own = s;
@@ -155,9 +157,10 @@ static struct origin origin_of(struct sg_crash_order *o, unsigned i)
             from.senders |= 1u << j;
             from.fresh |= crash_sent_taken(t, s)[i] < s->sends;
         }
-        if (o->machine[j].e && crash_frames_later(o->frames, j, from.key)) {
+        when = crash_frames_find(o->frames, j, from.key);
+        if (o->machine[j].e && when == FRAMES_LATER) {
             from.later |= 1u << j;
-        } else if (!s && crash_frames_ever(o->frames, j, from.key)) {
+        } else if (!s && when != FRAMES_NEVER) {
             from.forgotten |= 1u << j;
         }
     }

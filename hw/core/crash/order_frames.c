@@ -96,25 +96,27 @@ void crash_frames_rewind(struct crash_frames *f)
     memset(f->sent, 0, slots(f));
 }
 
-static void add_hash(struct crash_frames *f, uint64_t hash)
+/* Returns whether it may have been there. */
+static bool add_hash(struct crash_frames *f, uint64_t hash)
 {
     int64_t at = find_slot(f, hash);
     size_t first = bucket_of(f, hash) * WAYS;
 
     if (at >= 0) {
         f->slot[at] += (f->slot[at] & COUNT_MAX) < COUNT_MAX;
-        return;
+        return true;
     }
     for (size_t i = first; i < first + WAYS; i++) {
         if (!f->slot[i]) {
             f->slot[i] = tag_of(hash) | 1;
-            return;
+            return false;
         }
     }
     f->full[bucket_of(f, hash) / 8] |= (uint8_t)(1 << bucket_of(f, hash) % 8);
+    return true;
 }
 
-void crash_frames_add(struct crash_frames *f, unsigned machine, uint64_t key)
+bool crash_frames_add(struct crash_frames *f, unsigned machine, uint64_t key)
 {
     uint64_t hash = hash_of(machine, key);
 
@@ -130,7 +132,7 @@ void crash_frames_add(struct crash_frames *f, unsigned machine, uint64_t key)
     if (f->hashes) {
         g_array_append_val(f->hashes, hash);
     }
-    add_hash(f, hash);
+    return add_hash(f, hash);
 }
 
 void crash_frames_sent(struct crash_frames *f, unsigned machine, uint64_t key)
@@ -147,24 +149,18 @@ static bool is_full(const struct crash_frames *f, uint64_t hash)
     return f->full[bucket_of(f, hash) / 8] & 1 << bucket_of(f, hash) % 8;
 }
 
-bool crash_frames_ever(const struct crash_frames *f, unsigned machine, uint64_t key)
-{
-    uint64_t hash = hash_of(machine, key);
-
-    return find_slot(f, hash) >= 0 || is_full(f, hash);
-}
-
-bool crash_frames_later(const struct crash_frames *f, unsigned machine, uint64_t key)
+enum crash_frames_when crash_frames_find(const struct crash_frames *f, unsigned machine,
+                                         uint64_t key)
 {
     uint64_t hash = hash_of(machine, key);
     int64_t at = find_slot(f, hash);
     unsigned count;
 
     if (at < 0) {
-        return is_full(f, hash);
+        return is_full(f, hash) ? FRAMES_LATER : FRAMES_NEVER;
     }
     count = f->slot[at] & COUNT_MAX;
-    return count == COUNT_MAX || f->sent[at] < count;
+    return count == COUNT_MAX || f->sent[at] < count ? FRAMES_LATER : FRAMES_BEFORE;
 }
 
 /* ---- Frames that one machine sent ---- */

@@ -2,8 +2,8 @@
 /*
  * What order.c remembers of frames.
  *
- * Which frames a machine sends in all of its trace is only counted: a table of 2^20 buckets (fewer if
- * there are few frames) with 16 counters, each with 26 bits of the frame's hash.  A bucket that
+ * Which frames a machine sends in all of its trace is only counted: a table of 2^20 buckets (fewer
+ * for few frames) with 16 counters, each with 26 bits of the frame's hash.  A bucket that
  * overflows knows nothing for certain; up to 8 million frames this is rare.
  */
 #ifndef SG_CRASH_ORDER_IMPL_H
@@ -42,12 +42,14 @@ struct crash_frames *crash_frames_new(void);
 void crash_frames_free(struct crash_frames *f);
 /* The run begins again: nothing was sent yet. */
 void crash_frames_rewind(struct crash_frames *f);
-void crash_frames_add(struct crash_frames *f, unsigned machine, uint64_t key);
+/* Returns whether the machine has sent such a frame before, or may have. */
+bool crash_frames_add(struct crash_frames *f, unsigned machine, uint64_t key);
 /* One was sent. */
 void crash_frames_sent(struct crash_frames *f, unsigned machine, uint64_t key);
-/* Does this machine send such a frame, ever or later?  Rarely true although it does not. */
-bool crash_frames_ever(const struct crash_frames *f, unsigned machine, uint64_t key);
-bool crash_frames_later(const struct crash_frames *f, unsigned machine, uint64_t key);
+/* Does this machine send such a frame?  Rarely "later" or "before" although it does not. */
+enum crash_frames_when { FRAMES_NEVER, FRAMES_BEFORE, FRAMES_LATER };
+enum crash_frames_when crash_frames_find(const struct crash_frames *f, unsigned machine,
+                                         uint64_t key);
 
 /* ---- Frames that one machine sent ---- */
 

@@ -25,7 +25,7 @@ enum {
     CRASH_ACKS_MAX = 65536,   /* of an end, that wait for placements; a power of two */
     CRASH_ALL_ACKS = 1 << 20, /* of all ends */
     CRASH_EXACT_MAX = 256,    /* of an end, for one request each; a power of two */
-    CRASH_REQUESTS = 65536,   /* of a machine, by wr_id; a power of two */
+    CRASH_REQUESTS = 16384,   /* of a machine, by wr_id; a power of two */
     CRASH_MARK_WORDS = 64,    /* of a mark */
     CRASH_RECENT = 4096,      /* messages that a mark may name by wr_id, whatever came then */
 };
