@@ -8,7 +8,8 @@
  * power_flow.c   a writer, its connection, and the target's work for it
  * power_post.c   the writer's requests
  * power_cpu.c    a program that stores into the NVDIMM of its own machine
- * power_trace.c  the trace of a machine's domain, and its replay
+ * power_trace.c  the trace of a machine, and its replay
+ * power_match.c  the traces of all machines: what belongs together
  * power_model.c  the oracle: which contents of an NVDIMM are allowed after a cut
  * power_main.c   the test cases
  *
@@ -36,12 +37,13 @@ enum pw_sizes {
     PW_PM = 32 * 1024,    /* its NVDIMM, behind it */
     PW_AREA = 8 * 1024,   /* of the NVDIMM, for one writer */
     PW_AREAS = PW_PM / PW_AREA,
-    PW_RECORD = 1400, /* octets of the longest record */
-    PW_DEPTH = 4,     /* maximum of a writer's outstanding transactions */
-    PW_OPS = 64,      /* work requests of a writer: its queue's entries */
-    PW_TAIL = 64,     /* octets at the start of an area: the pointer to the last record */
-    PW_TXS = 256,     /* transactions that are remembered */
-    PW_PORT = 7000,   /* and following, one per writer */
+    PW_REGION_LEN = 1000, /* with SG_FLUSH_REGION the length is any below */
+    PW_RECORD = 1400,     /* octets of the longest record */
+    PW_DEPTH = 4,         /* maximum of a writer's outstanding transactions */
+    PW_OPS = 64,          /* work requests of a writer: its queue's entries */
+    PW_TAIL = 64,         /* octets at the start of an area: the pointer to the last record */
+    PW_TXS = 256,         /* transactions that are remembered */
+    PW_PORT = 7000,       /* and following, one per writer */
 };
 
 /* What a writer accepts as proof that a record is persistent. */
@@ -168,6 +170,7 @@ struct pw_host {
     uint64_t life_end;
     struct pw_model model;
     struct pw_trace *trace;  /* NULL: this run is not recorded */
+    bool bare;               /* its trace is that of a machine without an NVDIMM: none is used */
     struct pw_model program; /* of the area of its own program */
 
     enum pw_cpu_habit cpu;
@@ -262,7 +265,7 @@ struct pw_options {
 /* Sums over runs. */
 struct pw_sums {
     uint64_t steps, events, cuts, armed, previews, replays, commits, acks, connections, broken;
-    uint64_t traces, trace_events, trace_octets;
+    uint64_t traces, trace_events, trace_octets, matched, frames;
     uint64_t dropped;                                /* lines with a loss */
     uint64_t lost[PW_HABITS][SG_PERSIST_DOMAINS][2]; /* cuts; [2]: ddio */
     uint64_t safe[PW_HABITS][SG_PERSIST_DOMAINS][2]; /* cuts where it could not lose */
@@ -327,9 +330,11 @@ static inline uint8_t *pw_ptr(struct pw_host *x, uint64_t addr)
 
 /* power_trace.c: nothing happens if the run is not recorded */
 struct pw_trace_what {
-    uint64_t addr, len, arg, status, value, swap;
+    uint64_t addr, len, arg, status, value, swap, ordinal;
     const uint8_t *data;
 };
+/* Is this run recorded? */
+bool pw_trace_on(const struct pw_world *w);
 /* The domain has its extents. */
 void pw_trace_begin(struct pw_host *x);
 /* The domain has done this; source NULL: nobody's. */
@@ -337,11 +342,20 @@ void pw_trace_input(struct pw_host *x, enum sg_trace_kind kind,
                     const struct sg_persist_source *source, const struct pw_trace_what *what);
 void pw_trace_configure(struct pw_host *x, const struct sg_persist_faults *faults);
 void pw_trace_cut(struct pw_host *x, const struct sg_persist_policy *policy);
+/* The adapter's operation 'observe'. */
+void pw_trace_observe(void *host, const struct sg_observed *o);
+/* Frames of all machines are recorded; opaque: the world. */
+sg_mem_frame_tap pw_trace_frame;
 /* Replays the trace to the same memories.  The adapter has stopped. */
 void pw_trace_end(struct pw_host *x);
+/* The octets of the trace, after its end; NULL: this run is not recorded. */
+const GByteArray *pw_trace_file(const struct pw_host *x);
 void pw_trace_free(struct pw_host *x);
 #define PW_TRACE(x, kind, source, ...) \
     pw_trace_input(x, kind, source, &(struct pw_trace_what){ __VA_ARGS__ })
+
+/* power_match.c: finds the cause of each event of all machines in another one's trace. */
+void pw_match(struct pw_world *w);
 
 /* power_flow.c */
 void pw_flow_step(struct pw_flow *f);
