@@ -24,7 +24,8 @@ enum decision {
     FROM_NOBODY, /* or from behind the end of a trace */
     FRESH,       /* a sending is known that it did not receive yet */
     AGAIN,       /* it received that sending already; another may follow */
-    AWAITED,     /* only sendings that follow */
+    RAISED,      /* likewise; but an earlier run found that one that follows is possible */
+    AWAITED,     /* only sendings that follow are known */
 
     PAUSED, /* it has sent enough for this round */
     OVER,
@@ -167,8 +168,23 @@ static struct origin origin_of(struct sg_crash_order *o, unsigned i)
     return from;
 }
 
+/* An earlier run found causes of this reception that have not been delivered yet. */
+static bool awaits_causes(struct sg_crash_order *o, unsigned i)
+{
+    const struct crash_watch *x = crash_watch_find(&o->watches, i, o->machine[i].e->number);
+    bool awaits = false;
+
+    for (unsigned j = 0; x && j < o->machines; j++) {
+        awaits |= j != i && o->machine[j].e && o->machine[j].past[j] < x->raise[j];
+    }
+    return awaits;
+}
+
 static enum decision decision_of(struct sg_crash_order *o, unsigned i, const struct origin *from)
 {
+    if (awaits_causes(o, i)) {
+        return from->senders | from->forgotten ? RAISED : AWAITED;
+    }
     if (from->later) {
         return from->fresh ? FRESH : from->senders | from->forgotten ? AGAIN : AWAITED;
     }
@@ -243,8 +259,8 @@ static void receive(struct sg_crash_order *o, unsigned i, enum decision why,
 
     receive_from(o, i, from);
     for (unsigned j = 0; j < o->machines; j++) {
-        if ((why == FROM_NOBODY || why == AGAIN || why == AWAITED) && j != i &&
-            o->machine[j].cut_short && !o->machine[j].e) {
+        if ((why != GOES_ON && why != FRESH) && j != i && o->machine[j].cut_short &&
+            !o->machine[j].e) {
             m->past[j] = SG_CRASH_BEYOND;
             beyond = true;
         }
@@ -329,6 +345,7 @@ static bool may_decide(const struct order_machine *m, enum decision what, const 
         return true;
     case AGAIN:
         return !(from->later & paused) || m->waited;
+    case RAISED:
     case AWAITED:
         return !paused;
     default:

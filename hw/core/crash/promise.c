@@ -250,7 +250,7 @@ static void placed(struct sg_crash_promises *p, unsigned machine, const struct s
     struct crash_end *t;
     struct crash_ack *ack;
 
-    if (!p->machine[machine].target || !len) {
+    if (!p->machine[machine].target || p->machine[machine].frozen || !len) {
         return;
     }
     p->counts.placements++;
@@ -313,9 +313,9 @@ static void on_flush_end(struct sg_crash_promises *p, unsigned machine,
     if (!t) {
         return;
     }
-    if (t->peer && p->machine[machine].target && p->acks & 1u << SG_CRASH_ACK_FLUSH &&
-        t->flush.ordinal && t->flush.ordinal == e->ordinal && t->flush.addr == e->addr &&
-        t->flush.len == e->len && !e->status) {
+    if (t->peer && p->machine[machine].target && !p->machine[machine].frozen &&
+        p->acks & 1u << SG_CRASH_ACK_FLUSH && t->flush.ordinal && t->flush.ordinal == e->ordinal &&
+        t->flush.addr == e->addr && t->flush.len == e->len && !e->status) {
         crash_piece_flushed(p, t);
     }
     t->flush.ordinal = 0;
@@ -455,10 +455,17 @@ static void on_disconnected(struct sg_crash_promises *p, unsigned machine,
     crash_disconnected(p, machine, e);
 }
 
+static void on_freeze(struct sg_crash_promises *p, unsigned machine, const struct sg_trace_event *e,
+                      const char *name, const uint64_t *past)
+{
+    p->machine[machine].frozen = true;
+}
+
 static void on_reset(struct sg_crash_promises *p, unsigned machine, const struct sg_trace_event *e,
                      const char *name, const uint64_t *past)
 {
     crash_all_disconnected(p, machine, e);
+    p->machine[machine].frozen = e->kind == SG_TRACE_CUT;
 }
 
 static void on_work(struct sg_crash_promises *p, unsigned machine, const struct sg_trace_event *e,
@@ -473,12 +480,19 @@ typedef void handler(struct sg_crash_promises *p, unsigned machine, const struct
                      const char *name, const uint64_t *past);
 
 static handler *const handlers[SG_TRACE_KINDS] = {
-    [SG_TRACE_PLACE] = on_place,         [SG_TRACE_ATOMIC_WRITE] = on_atomic_write,
-    [SG_TRACE_ATOMIC] = on_atomic,       [SG_TRACE_FLUSH_BEGIN] = on_flush_begin,
-    [SG_TRACE_FLUSH_END] = on_flush_end, [SG_TRACE_CUT] = on_reset,
-    [SG_TRACE_RESTART] = on_reset,       [SG_TRACE_RESET] = on_reset,
-    [SG_TRACE_CONNECTED] = on_connected, [SG_TRACE_DISCONNECTED] = on_disconnected,
-    [SG_TRACE_WORK] = on_work,           [SG_TRACE_COMPLETED] = on_completed,
+    [SG_TRACE_PLACE] = on_place,
+    [SG_TRACE_ATOMIC_WRITE] = on_atomic_write,
+    [SG_TRACE_ATOMIC] = on_atomic,
+    [SG_TRACE_FLUSH_BEGIN] = on_flush_begin,
+    [SG_TRACE_FLUSH_END] = on_flush_end,
+    [SG_TRACE_FREEZE] = on_freeze,
+    [SG_TRACE_CUT] = on_reset,
+    [SG_TRACE_RESTART] = on_reset,
+    [SG_TRACE_RESET] = on_reset,
+    [SG_TRACE_CONNECTED] = on_connected,
+    [SG_TRACE_DISCONNECTED] = on_disconnected,
+    [SG_TRACE_WORK] = on_work,
+    [SG_TRACE_COMPLETED] = on_completed,
     [SG_TRACE_MARK] = crash_mark,
 };
 

@@ -121,6 +121,7 @@ struct crash_request {
 
 struct crash_machine {
     bool target;
+    bool frozen;    /* no power: nothing has an effect */
     uint64_t units; /* a set, of the first 64 */
     struct crash_end *dirty, *live;
     GQueue *gone;                              /* of ends, the oldest first */
