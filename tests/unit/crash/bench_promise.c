@@ -17,7 +17,7 @@
 
 enum { REQUESTER, TARGET, MACHINES, EACH = 6, QPN = 5 };
 
-struct stream {
+struct bench_stream {
     struct sg_trace_event e;
     unsigned machine;
     uint64_t number, events;
@@ -100,7 +100,7 @@ static void set_target(struct sg_trace_event *e, uint64_t n, unsigned step)
 
 static const struct sg_trace_event *next(void *opaque)
 {
-    struct stream *s = opaque;
+    struct bench_stream *s = opaque;
     uint64_t n = s->number++;
 
     if (n == s->events) {
@@ -127,9 +127,9 @@ static bool complete(void *opaque)
     return true;
 }
 
-static struct sg_crash_source begin(struct stream *s, unsigned machine, uint64_t events)
+static struct sg_crash_source begin(struct bench_stream *s, unsigned machine, uint64_t events)
 {
-    *s = (struct stream){ .machine = machine, .events = events };
+    *s = (struct bench_stream){ .machine = machine, .events = events };
     return (struct sg_crash_source){ next, complete, s };
 }
 
@@ -146,7 +146,7 @@ int main(int argc, char **argv)
         sg_crash_promises_new(MACHINES, 1 << TARGET, SG_CRASH_ACK_DEFAULT);
     struct sg_crash_order *o = sg_crash_order_new(MACHINES);
     struct sg_crash_source source[MACHINES];
-    struct stream stream[MACHINES];
+    struct bench_stream stream[MACHINES];
     struct rusage usage;
     double start = seconds(), scanned, end;
 
