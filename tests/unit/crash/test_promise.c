@@ -531,7 +531,9 @@ static void promise__hostile(void)
         T_CONTEXT("seed %" PRIu64, seed);
         start();
         for (unsigned i = 0; i < 20000; i++) {
-            struct sg_trace_event e = { .kind = SG_TRACE_PLACE + sg_prng(&random) % 30 };
+            struct sg_trace_event e = {
+                .kind = SG_TRACE_PLACE + sg_prng(&random) % (SG_TRACE_KINDS - SG_TRACE_PLACE)
+            };
             unsigned few = sg_prng(&random) % 8 ? 3 : 60;
 
             e.unit = sg_prng(&random) % 2;
