@@ -10,6 +10,7 @@
  * power_cpu.c    a program that stores into the NVDIMM of its own machine
  * power_trace.c  the trace of a machine, and its replay
  * power_match.c  the traces of all machines: what belongs together
+ * power_promise.c  what they promise
  * power_model.c  the oracle: which contents of an NVDIMM are allowed after a cut
  * power_main.c   the test cases
  *
@@ -242,6 +243,7 @@ struct pw_flow {
     struct pw_tx tx[PW_TXS];
     struct pw_waits waits[2]; /* [1]: Atomic Writes; a Write may overtake an earlier one */
     uint32_t epoch;
+    unsigned connection;     /* number */
     uint8_t mirror[PW_AREA]; /* what the writer wrote */
     uint64_t commits;        /* in this life of the target */
     uint64_t believed_seq;
@@ -265,7 +267,7 @@ struct pw_options {
 /* Sums over runs. */
 struct pw_sums {
     uint64_t steps, events, cuts, armed, previews, replays, commits, acks, connections, broken;
-    uint64_t traces, trace_events, trace_octets, matched, frames;
+    uint64_t traces, trace_events, trace_octets, matched, frames, promised;
     uint64_t dropped;                                /* lines with a loss */
     uint64_t lost[PW_HABITS][SG_PERSIST_DOMAINS][2]; /* cuts; [2]: ddio */
     uint64_t safe[PW_HABITS][SG_PERSIST_DOMAINS][2]; /* cuts where it could not lose */
@@ -291,7 +293,8 @@ struct pw_world {
     bool sweep_over;
     uint64_t end_step;
     struct pw_sums *sums;
-    char failed[300]; /* the first error */
+    struct pw_known *known; /* power_promise.c */
+    char failed[300];       /* the first error */
 };
 
 /* power_world.c */
@@ -330,7 +333,7 @@ static inline uint8_t *pw_ptr(struct pw_host *x, uint64_t addr)
 
 /* power_trace.c: nothing happens if the run is not recorded */
 struct pw_trace_what {
-    uint64_t addr, len, arg, status, value, swap, ordinal;
+    uint64_t addr, len, arg, status, value, swap, found, ordinal;
     const uint8_t *data;
 };
 /* Is this run recorded? */
@@ -350,12 +353,21 @@ sg_mem_frame_tap pw_trace_frame;
 void pw_trace_end(struct pw_host *x);
 /* The octets of the trace, after its end; NULL: this run is not recorded. */
 const GByteArray *pw_trace_file(const struct pw_host *x);
+/* Events so far. */
+uint64_t pw_trace_events(const struct pw_host *x);
 void pw_trace_free(struct pw_host *x);
 #define PW_TRACE(x, kind, source, ...) \
     pw_trace_input(x, kind, source, &(struct pw_trace_what){ __VA_ARGS__ })
 
 /* power_match.c: finds the cause of each event of all machines in another one's trace. */
 void pw_match(struct pw_world *w);
+
+/* power_promise.c: the promises of the traces against these; nothing if they are not recorded. */
+/* A placement that this request made; traced: its event is the last one. */
+void pw_known_placed(struct pw_flow *f, uint64_t off, uint64_t len, uint64_t seq, bool traced);
+/* The writer saw a request complete. */
+void pw_known_flushed(struct pw_flow *f, const struct pw_op *op);
+void pw_promises(struct pw_world *w);
 
 /* power_flow.c */
 void pw_flow_step(struct pw_flow *f);
@@ -367,7 +379,8 @@ enum pw_proof pw_flow_proof(const struct pw_flow *f);
 /* The flow whose target queue pair this is, or NULL. */
 struct pw_flow *pw_flow_of(struct pw_host *to, uint32_t qpn);
 /* Actions of the target's adapter for a flow (called by power_host.c). */
-void pw_flow_placed(struct pw_flow *f, uint64_t off, const uint8_t *buf, size_t len, bool atom);
+void pw_flow_placed(struct pw_flow *f, uint64_t off, const uint8_t *buf, size_t len, bool atom,
+                    bool traced);
 /* The first request that has not arrived completely; UINT64_MAX: all have. */
 uint64_t pw_flow_missing(const struct pw_flow *f);
 /* An epoch ends: later placements cannot be reordered before earlier ones. */

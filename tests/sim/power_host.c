@@ -53,7 +53,7 @@ static bool pm_place(void *host, const struct sg_pm_who *who, uint64_t addr, con
 
     PW_CHECK(x->w, f, "a Write is placed for queue pair %u, which is nobody's", who->qpn);
     if (f && !sg_persist_frozen(x->p)) {
-        pw_flow_placed(f, addr - x->pm, buf, len, false);
+        pw_flow_placed(f, addr - x->pm, buf, len, false, false);
     }
     good = sg_persist_dma_write(x->p, &source, addr, buf, len);
     if (good) {
@@ -155,7 +155,7 @@ static bool pm_store(void *host, const struct sg_pm_who *who, uint64_t addr, con
     PW_CHECK(x->w, f, "an Atomic Write for queue pair %u, which is nobody's", who->qpn);
     if (f && !sg_persist_frozen(x->p)) {
         pw_flow_settled(f);
-        pw_flow_placed(f, addr - x->pm, atom, SG_PERSIST_ATOM, true);
+        pw_flow_placed(f, addr - x->pm, atom, SG_PERSIST_ATOM, true, false);
         pw_flow_settled(f);
     }
     good = sg_persist_atom_store(x->p, &source, addr, atom);
@@ -179,11 +179,11 @@ static bool pm_cmpxchg64(void *host, const struct sg_pm_who *who, uint64_t addr,
     done = sg_persist_atomic(x->p, &source, addr, value, desired);
     if (done) {
         PW_TRACE(x, SG_TRACE_ATOMIC, &source, .ordinal = who->ordinal, .addr = addr,
-                 .value = expected, .swap = desired);
+                 .value = expected, .swap = desired, .found = *value);
     }
     if (f && live && done && *value == expected) {
         pw_flow_settled(f);
-        pw_flow_placed(f, addr - x->pm, pw_ptr(x, addr), SG_PERSIST_ATOM, true);
+        pw_flow_placed(f, addr - x->pm, pw_ptr(x, addr), SG_PERSIST_ATOM, true, true);
         pw_flow_settled(f);
     }
     return done;

@@ -94,6 +94,7 @@ static void tell_sums(const struct pw_sums *s)
            s->trace_events, s->trace_octets);
     printf("# %" PRIu64 " events have their cause in a trace, of %" PRIu64 " frames received\n",
            s->matched, s->frames);
+    printf("# %" PRIu64 " times a Flush promises what a request placed\n", s->promised);
     printf("# %" PRIu64 " records relied on, %" PRIu64 " acknowledgements, %" PRIu64
            " connections, %" PRIu64 " broken\n",
            s->commits, s->acks, s->connections, s->broken);

@@ -100,6 +100,7 @@ void pw_trace_input(struct pw_host *x, enum sg_trace_kind kind,
         e.status = what->status;
         e.value = what->value;
         e.swap = what->swap;
+        e.found = what->found;
         e.ordinal = what->ordinal;
         e.now_ns = x->w->now_ns;
         write_event(x, &e);
@@ -231,6 +232,11 @@ void pw_trace_end(struct pw_host *x)
 const GByteArray *pw_trace_file(const struct pw_host *x)
 {
     return x->trace ? x->trace->file : NULL;
+}
+
+uint64_t pw_trace_events(const struct pw_host *x)
+{
+    return x->trace ? sg_trace_writer_events(x->trace->writer) : 0;
 }
 
 void pw_trace_free(struct pw_host *x)

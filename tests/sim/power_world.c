@@ -496,6 +496,7 @@ void pw_run(struct pw_world *w, const struct pw_options *opt, struct pw_sums *su
         pw_trace_end(&w->host[i]);
     }
     pw_match(w);
+    pw_promises(w);
     for (i = 0; i < w->hosts; i++) {
         pw_host_free(&w->host[i]);
     }
