@@ -32,6 +32,26 @@ static void equal_values(void)
     rig_down(&r);
 }
 
+/* What comes behind a store in its queue does not come without it. */
+static void order_of_queues(void)
+{
+    for (unsigned order = SG_PERSIST_IN_ORDER; order < SG_PERSIST_ORDERS; order++) {
+        uint64_t first;
+        struct dom_rig r;
+
+        rig_init(&r);
+        r.config.placement_delay_ns = 1000;
+        r.config.placement_order = order;
+        rig_up(&r, 65536);
+        rig_write_u64(&r, 7, 0, 0); /* as it is */
+        first = sg_persist_seq(r.p);
+        rig_write_u64(&r, 7, 0, 1);
+        T_EQ_INT(sg_persist_uncertain(r.p, RIG_BASE, 8, first, &why) == RIG_BASE + 8,
+                 order == SG_PERSIST_IN_ORDER);
+        rig_down(&r);
+    }
+}
+
 /* An untracked CPU's change survives with DMA's or not at all: no state in between. */
 static void merged_stores(void)
 {
@@ -143,6 +163,7 @@ static void arrivals(void)
 
 static const struct t_case cases[] = {
     { "stores of the value that is there", equal_values },
+    { "what comes behind a store in its queue", order_of_queues },
     { "changes of untracked CPUs over DMA", merged_stores },
     { "changes of untracked CPUs, in each domain", untracked },
     { "bad lines", bad_lines },

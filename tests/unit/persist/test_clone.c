@@ -33,12 +33,27 @@ static void same_memories(const struct dom_rig *a, const struct dom_rig *b)
     T_EQ_MEM(a->media, b->media, a->size);
 }
 
+static void same_answers(const struct dom_rig *a, const struct dom_rig *b)
+{
+    struct sg_persist_uncertain why_a, why_b;
+
+    T_EQ_U64(sg_persist_seq(a->p), sg_persist_seq(b->p));
+    for (uint64_t seq = 0; seq <= sg_persist_seq(a->p); seq++) {
+        for (uint64_t off = 0; off < 2 * SG_PERSIST_LINE; off += 4) {
+            T_EQ_U64(sg_persist_uncertain(a->p, RIG_BASE + off, 4, seq, &why_a),
+                     sg_persist_uncertain(b->p, RIG_BASE + off, 4, seq, &why_b));
+            T_EQ_MEM(&why_a, &why_b, sizeof(why_a));
+        }
+    }
+}
+
 static void same_state(const struct dom_rig *a, const struct dom_rig *b)
 {
     GByteArray *log_a = g_byte_array_new(), *log_b = g_byte_array_new();
     struct sg_persist_stats stats_a, stats_b;
 
     same_memories(a, b);
+    same_answers(a, b);
     sg_persist_stats(a->p, &stats_a);
     sg_persist_stats(b->p, &stats_b);
     T_EQ_MEM(&stats_a, &stats_b, sizeof(stats_a));
