@@ -138,6 +138,7 @@ struct sg_dom_bad_ranges {
     unsigned count;
 };
 
+/* What it points to, clone.c copies one by one. */
 struct sg_persist {
     struct sg_persist_config config;
     struct sg_persist_limits limits;
@@ -158,6 +159,8 @@ struct sg_persist {
     uint64_t s1_devices;   /* bits: those with something in S1 */
     uint64_t place_due_ns; /* no piece of S0 is due earlier */
     uint64_t posted_due_ns;
+    GArray *origins;       /* inputs of stores that waited in S0 or S1 (origin.c) */
+    uint64_t origins_full; /* pairs in it at which it is pruned */
 
     struct cpu *cpu[SG_PERSIST_VCPUS];
     uint64_t busy[SG_PERSIST_VCPUS / 64]; /* bits: those with something in their store buffer */
@@ -404,6 +407,14 @@ bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
 /* At a cut: the next octets of a queue, all of its head at most, become visible. */
 void sg_dom_arrive(struct sg_persist *p, struct fifo *f, uint32_t octets);
 
+/* ---- origin.c ---- */
+
+void sg_dom_origin_init(struct sg_persist *p);
+/* What the first event made visible is what the second one wrote; the first one is the newest. */
+void sg_dom_origin_add(struct sg_persist *p, uint64_t arrival, uint64_t input);
+/* The input that brought a store with this event. */
+uint64_t sg_dom_origin(const struct sg_persist *p, uint64_t seq);
+
 /* ---- placement.c ---- */
 
 /* sg_persist_dma_read() as a part of another call. */
@@ -413,6 +424,8 @@ bool sg_dom_posted_sees(const struct sg_persist *p, uint64_t lo, uint64_t last);
 /* With limits.exact: somebody else writes to a range, after what was posted to its atoms. */
 void sg_dom_posted_before(struct sg_persist *p, uint64_t addr, uint64_t len);
 void sg_dom_posted_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
+/* A connection that had nothing in S0; the caller gives it something. */
+struct sg_dom_conn *sg_dom_make_conn(struct sg_persist *p, unsigned device, uint32_t qpn);
 void sg_dom_place_clear(struct sg_persist *p);
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 

@@ -21,6 +21,8 @@
  * refused and has no effect.  Memories belong to the owner and outlive their extent; only
  * the domain writes the media.
  *
+ * certain.h has more: what all cuts would leave, and copies of a domain.
+ *
  * The life of a domain: sg_persist_new(), sg_persist_add() per NVDIMM, events; then for a cut
  * sg_persist_cut(), the owner makes every visible memory equal to its media (drops the private
  * pages, or copies), sg_persist_restart(), events.
@@ -135,7 +137,8 @@ struct sg_persist_limits {
      * the other limits (struct sg_persist_stats counts it), and adapters' acts leave store buffers
      * alone.  The inputs are in the order of visible memory: before somebody else writes to atoms,
      * what adapters have posted to them arrives, with what is before it.  So each change that is
-     * reported after the fact has to be announced (sg_persist_will_change()).
+     * reported after the fact has to be announced (sg_persist_will_change()).  Different events
+     * never share a line without a history.
      */
     bool exact;
     /*
