@@ -2,10 +2,11 @@
 /*
  * The recorder: what happens in this machine becomes a trace (docs/trace-format.md).
  *
- * recorder.c        the recording: begin, end, state, and the order of events
- * recorder_file.c   the file: blocks go to a thread that writes them
- * recorder_loads.c  which loads of CPUs are worth an event
- * recorder_taps.c   what adapters and the port report
+ * recorder.c          the order of events, and their time
+ * recorder_control.c  begin and end of a recording: QMP's commands, content, the machine's end
+ * recorder_file.c     the file: a thread writes what waits in a queue
+ * recorder_loads.c    which loads of CPUs are worth an event
+ * recorder_taps.c     what adapters and the port report
  *
  * Who reports.  An input of the model is recorded by whoever calls the model, under the domain's
  * lock, when the call returns (crash/record.h has the rules); so the trace has inputs in the order
@@ -27,21 +28,49 @@
  * it is true.
  */
 extern bool staghorn_recording;
+/*
+ * Called when it has changed, vCPUs still stopped; set by cpu_track.c, or NULL.  Translated code
+ * that reports loads, for example, is needed or superfluous from now on.
+ */
+extern void (*staghorn_record_switched)(bool on);
 
 /*
  * Appends an event; any thread.  Before it, time passes as staghorn_record_time() said; after it
  * the machine freezes if an armed cut came due in the call that it describes.
  */
 void staghorn_record(const struct sg_trace_event *e);
-/* The number of a name for the field 'name' of an event that follows; 0 if there is none. */
+/*
+ * The number of a name for the field 'name' of an event that follows; 0 if there is none.  What is
+ * not printable ASCII becomes '?'; what is beyond SG_TRACE_NAME_MAX octets is left out.
+ */
 uint32_t staghorn_record_name(const char *text);
 
-/* ---- Time (big lock) ---- */
+/* ---- Time ---- */
 
-/* The machine's clock, ns: of the events that follow.  With a domain, the model's tick. */
+/*
+ * The machine's clock, ns: of the events that follow.  Under the domain's lock, at the model's
+ * tick; under the big lock where there is no domain.
+ */
 void staghorn_record_time(uint64_t now_ns);
 /* An armed cut came due in the call of the model that is about to be recorded; domain's lock. */
 void staghorn_record_due(void);
+
+/* ---- Adapters and their port (recorder_taps.c); big lock ---- */
+
+struct StaghornState;
+struct sg_observed;
+
+/* An event that is no input of the model: not under the domain's lock. */
+void staghorn_record_outside(struct StaghornState *s, struct sg_trace_event *e);
+/* A frame passes the port: before it is sent, or examined. */
+void staghorn_record_frame(struct StaghornState *s, const struct iovec *iov, unsigned n, bool sent);
+/* The adapters' operation (base/host.h). */
+void staghorn_observe(void *host, const struct sg_observed *o);
+
+/* ---- The machine (recorder_control.c); big lock ---- */
+
+/* It ends, and all that its end does to the media is done. */
+void staghorn_record_machine_ends(void);
 
 /* ---- Loads of CPUs (recorder_loads.c) ---- */
 
@@ -56,10 +85,12 @@ void staghorn_record_will_change(int who, uint64_t addr, uint64_t len);
  * Has one of the lines been changed by anybody else than this vCPU since a load of it was recorded?
  * If not, a load proves nothing that the trace does not say already.  Any thread, without locks.
  *
- * Ask after the load has read, then record SG_TRACE_LOAD under the domain's lock: what the load saw
- * is in the trace by then.  A change between the load and the question makes a load appear later
- * than it was; so a caller to whom that matters reads again under the lock.
+ * Ask after the load has read, then record it under the domain's lock: what the load saw is in the
+ * trace by then.  A change between the load and the question makes a load appear later than it was;
+ * so a caller to whom that matters reads again under the lock.
  */
 bool staghorn_record_wants_load(unsigned vcpu, uint64_t addr, uint64_t len);
+/* The load's event is recorded; domain's lock. */
+void staghorn_record_loaded(unsigned vcpu, uint64_t addr, uint64_t len);
 
 #endif
