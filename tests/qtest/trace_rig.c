@@ -59,10 +59,10 @@ struct replayed {
     struct trace_seen *seen;
     uint8_t *visible[SG_PERSIST_EXTENTS], *media[SG_PERSIST_EXTENTS];
     uint64_t size[SG_PERSIST_EXTENTS];
-    GArray *pages; /* struct page: the memories are made after them */
+    GArray *pages; /* struct first_page: the memories are made after them */
 };
 
-struct page {
+struct first_page {
     unsigned extent;
     uint64_t number;
     uint8_t octets[SG_TRACE_PAGE];
@@ -72,7 +72,7 @@ static void take_page(void *opaque, unsigned extent, uint64_t number,
                       const uint8_t page[SG_TRACE_PAGE])
 {
     struct replayed *x = opaque;
-    struct page p = { extent, number, { 0 } };
+    struct first_page p = { extent, number, { 0 } };
 
     memcpy(p.octets, page, SG_TRACE_PAGE);
     g_array_append_val(x->pages, p);
@@ -92,7 +92,7 @@ static struct sg_crash_replay *begin(struct replayed *x, const struct sg_trace_h
         x->visible[i] = g_malloc0(x->size[i]);
     }
     for (unsigned i = 0; i < x->pages->len; i++) {
-        const struct page *p = &g_array_index(x->pages, struct page, i);
+        const struct first_page *p = &g_array_index(x->pages, struct first_page, i);
 
         memcpy(x->media[p->extent] + p->number * SG_TRACE_PAGE, p->octets, SG_TRACE_PAGE);
         memcpy(x->visible[p->extent] + p->number * SG_TRACE_PAGE, p->octets, SG_TRACE_PAGE);
@@ -138,7 +138,7 @@ static void look_at_end(struct replayed *x, const struct sg_trace_reader *r)
 
 void trace_read(struct trace_seen *seen, const char *path)
 {
-    struct replayed x = { .seen = seen, .pages = g_array_new(FALSE, FALSE, sizeof(struct page)) };
+    struct replayed x = { .seen = seen, .pages = g_array_new(FALSE, FALSE, sizeof(struct first_page)) };
     struct sg_trace_octets octets;
     struct sg_trace_reader *r;
     char *file = NULL;
