@@ -138,7 +138,8 @@ static void look_at_end(struct replayed *x, const struct sg_trace_reader *r)
 
 void trace_read(struct trace_seen *seen, const char *path)
 {
-    struct replayed x = { .seen = seen, .pages = g_array_new(FALSE, FALSE, sizeof(struct first_page)) };
+    struct replayed x = { .seen = seen,
+                          .pages = g_array_new(FALSE, FALSE, sizeof(struct first_page)) };
     struct sg_trace_octets octets;
     struct sg_trace_reader *r;
     char *file = NULL;
