@@ -240,6 +240,27 @@ static void is_cut_by_arm(void)
     }
 }
 
+/* What untracked CPUs changed, and a cut has kept, is written back later. */
+static void is_written_back(void)
+{
+    rig_start_anonymous(128, PM_MIB, "policy=keep-all");
+    path = trace_path();
+    trace_start(rig.m->q, path);
+    rig_store(0, 3, LEN);
+    rig_set("cut", "\"\"");
+    for (unsigned i = 0; i < 500 && rig_count_media(0, 3, LEN) < LEN; i++) {
+        qtest_clock_step(rig.m->q, 1000);
+        g_usleep(10000);
+    }
+    T_EQ_U64(rig_count_media(0, 3, LEN), LEN);
+    trace_stop(rig.m->q);
+    trace_read(&seen, path);
+    T_EQ_INT(seen.status, SG_TRACE_END);
+    T_TRUE(seen.kind[SG_TRACE_OTHER_WRITE] && seen.kind[SG_TRACE_WRITE_BACK]);
+    finish();
+    rig_stop_anonymous();
+}
+
 static void is_reset(void)
 {
     begin("");
@@ -339,6 +360,7 @@ static const struct t_case cases[] = {
     { "writes of other devices", others },
     { "a cut while a recording runs", is_cut },
     { "armed cuts while a recording runs", is_cut_by_arm },
+    { "the write-back after a cut", is_written_back },
     { "a reset while a recording runs", is_reset },
     { "the machine's end completes a recording", ends },
     { "adapters come and go while a recording runs", adapters_change },
