@@ -53,6 +53,7 @@ typedef struct Place {
 static StaghornDomain *domain; /* whose memory is tracked, or was tracked last */
 static bool busy[SG_PERSIST_VCPUS];
 static Place *places[SG_PERSIST_VCPUS];
+static uint64_t stored_at; /* the machine's address of a store that has begun; domain's lock */
 
 /* The NVDIMM with this octet, or NULL. */
 static inline const StaghornDimm *dimm_of(const void *host)
@@ -63,6 +64,12 @@ static inline const StaghornDimm *dimm_of(const void *host)
         }
     }
     return NULL;
+}
+
+/* The machine's address of an octet of the NVDIMM. */
+static inline uint64_t address_of(const StaghornDimm *dimm, const void *host)
+{
+    return dimm->base + ((uintptr_t)host - (uintptr_t)dimm->visible);
 }
 
 static bool track_wants(const void *host)
@@ -110,20 +117,21 @@ static inline struct sg_persist_source source_of(CPUState *cpu, uintptr_t ra)
     };
 }
 
-static void track_begin(CPUState *cpu)
+/* The store is announced: what it overwrites may be a device's, with a fate of its own. */
+static void track_begin(CPUState *cpu, const void *host, unsigned size)
 {
     busy[cpu->cpu_index] = true;
     staghorn_domain_lock(&domain->lock);
+    stored_at = address_of(dimm_of(host), host);
+    sg_persist_will_change(domain->model, stored_at, size);
 }
 
 static void track_end(CPUState *cpu, const void *host, unsigned size, bool nontemporal,
                       uintptr_t ra)
 {
-    const StaghornDimm *dimm = dimm_of(host);
     struct sg_persist_source source = source_of(cpu, ra);
 
-    sg_persist_cpu_store(domain->model, &source,
-                         dimm->base + ((uintptr_t)host - (uintptr_t)dimm->visible), host, size,
+    sg_persist_cpu_store(domain->model, &source, stored_at, host, size,
                          nontemporal ? SG_PERSIST_STORE_NT : 0);
 }
 
@@ -146,9 +154,7 @@ static void track_flush(CPUState *cpu, const void *host, CPULineFlush kind, uint
 
         busy[cpu->cpu_index] = true;
         staghorn_domain_lock(&domain->lock);
-        sg_persist_cpu_flush(domain->model, &source,
-                             dimm->base + ((uintptr_t)host - (uintptr_t)dimm->visible),
-                             model_kind[kind]);
+        sg_persist_cpu_flush(domain->model, &source, address_of(dimm, host), model_kind[kind]);
         staghorn_domain_unlock(&domain->lock);
     }
 }
