@@ -251,12 +251,10 @@ void staghorn_host_renew(StaghornState *s)
 
 bool staghorn_host_init(StaghornState *s, Error **errp)
 {
-    const struct sg_host_ops *ops = staghorn_pm_attach(s, errp);
-
-    if (!ops) {
+    if (!staghorn_pm_attach(s, errp)) {
         return false;
     }
-    s->host = (struct sg_host){ .ops = ops, .opaque = s };
+    s->host = (struct sg_host){ .ops = &s->ops, .opaque = s };
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, deadline_reached, s);
     s->bh = qemu_bh_new_guarded(bottom_half, s, &DEVICE(s)->mem_reentrancy_guard);
     make_adapter(s);

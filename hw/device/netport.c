@@ -27,6 +27,7 @@
 #include "qemu/units.h"
 #include "net/net.h"
 #include "system/runstate.h"
+#include "persist/recorder.h"
 #include "staghorn.h"
 
 enum {
@@ -68,11 +69,20 @@ static void uplink_sent(NetClientState *nc, ssize_t len)
     staghorn_release();
 }
 
+/* False: it was dropped. */
+static bool send_to_uplink(StaghornState *s, const struct iovec *iov, unsigned n)
+{
+    if (staghorn_recording && !staghorn_txq_full(&s->to_uplink, iov, n)) {
+        staghorn_record_frame(s, iov, n, true);
+    }
+    return staghorn_txq_send(&s->to_uplink, iov, n);
+}
+
 static void port_send_frame(void *opaque, const struct iovec *iov, unsigned n)
 {
     StaghornState *s = opaque;
 
-    if (!staghorn_is_powered_off(s) && !staghorn_txq_send(&s->to_uplink, iov, n) && s->port) {
+    if (!staghorn_is_powered_off(s) && !send_to_uplink(s, iov, n) && s->port) {
         sg_port_count_dropped(s->port);
     }
 }
@@ -143,6 +153,9 @@ static ssize_t uplink_receive(NetClientState *nc, const uint8_t *buf, size_t siz
     if (!s->adapter || s->gone || staghorn_is_powered_off(s)) {
         return size;
     }
+    if (staghorn_recording) {
+        staghorn_record_frame(s, &iov, 1, false);
+    }
     staghorn_hold();
     staghorn_enter(s);
     verdict = sg_port_input(s->port, buf, size);
@@ -198,7 +211,7 @@ static ssize_t eth_receive(NetClientState *nc, const uint8_t *buf, size_t size)
 
     if (s && !staghorn_is_powered_off(s)) {
         staghorn_hold();
-        staghorn_txq_send(&s->to_uplink, &iov, 1);
+        send_to_uplink(s, &iov, 1);
         staghorn_release();
     }
     return size;

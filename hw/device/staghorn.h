@@ -43,6 +43,7 @@ struct StaghornState {
     StaghornTxq to_uplink, to_eth;
 
     struct sg_host host;
+    struct sg_host_ops ops; /* of host */
     struct sg_adapter *adapter;
     struct sg_adapter_config config; /* properties */
     QEMUBH *bh;
@@ -56,7 +57,7 @@ struct StaghornState {
     bool gone;             /* removed; the rest waits to be freed */
 
     struct StaghornDomain *domain; /* the machine's, or NULL */
-    unsigned pm_unit;              /* our number there */
+    unsigned pm_unit;              /* our number in the machine */
 
     /* Properties that need conversion. */
     uint32_t max_ird, max_ord;
@@ -123,11 +124,11 @@ void staghorn_dispose(StaghornState *s);
 void staghorn_power_lost(void);
 
 /*
- * domain_dma.c.  'attach' finds the machine's persistence domain, if there is one, and returns
- * the host operations to use.  From a power cut to the end of the machine's reset the
+ * domain_dma.c.  'attach' finds the machine's persistence domain, if there is one, and sets
+ * the host operations, s->ops.  From a power cut to the end of the machine's reset the
  * adapter is powered off: its actions have no effect.
  */
-const struct sg_host_ops *staghorn_pm_attach(StaghornState *s, Error **errp);
+bool staghorn_pm_attach(StaghornState *s, Error **errp);
 void staghorn_pm_detach(StaghornState *s);
 /* The function was reset: its posted writes arrive. */
 void staghorn_pm_reset(StaghornState *s);

@@ -82,29 +82,31 @@ void staghorn_txq_close(StaghornTxq *txq)
     qemu_purge_queued_packets(nc); /* they refer to the sender, which is removed now */
 }
 
-static bool keep(StaghornTxq *txq, const struct iovec *iov, unsigned n)
+static void keep(StaghornTxq *txq, const struct iovec *iov, unsigned n)
+{
+    StaghornFrame *f = frame_new(iov, n);
+
+    QSIMPLEQ_INSERT_TAIL(&txq->frames, f, next);
+    txq->octets += f->len;
+}
+
+bool staghorn_txq_full(const StaghornTxq *txq, const struct iovec *iov, unsigned n)
 {
     size_t len = iov_size(iov, n);
-    StaghornFrame *f;
 
-    if (txq->octets + len > txq->max_octets || !len) {
-        return false;
-    }
-    f = frame_new(iov, n);
-    QSIMPLEQ_INSERT_TAIL(&txq->frames, f, next);
-    txq->octets += len;
-    return true;
+    return !txq->nc || (staghorn_txq_busy(txq) && (txq->octets + len > txq->max_octets || !len));
 }
 
 bool staghorn_txq_send(StaghornTxq *txq, const struct iovec *iov, unsigned n)
 {
     StaghornFrame *f;
 
-    if (!txq->nc) {
+    if (staghorn_txq_full(txq, iov, n)) {
         return false;
     }
     if (staghorn_txq_busy(txq)) {
-        return keep(txq, iov, n);
+        keep(txq, iov, n);
+        return true;
     }
     if (qemu_sendv_packet_async(txq->nc, iov, n, txq->sent) == 0) {
         txq->queued++;

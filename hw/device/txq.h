@@ -38,6 +38,8 @@ void staghorn_txq_close(StaghornTxq *txq);
  */
 void staghorn_txq_empty(StaghornTxq *txq);
 
+/* Would the frame be dropped? */
+bool staghorn_txq_full(const StaghornTxq *txq, const struct iovec *iov, unsigned n);
 /* Sends the frame or queues a copy; false: it was dropped. */
 bool staghorn_txq_send(StaghornTxq *txq, const struct iovec *iov, unsigned n);
 /* A frame has left QEMU's queue, unsent if len is 0.  True: the queue is empty and free. */

@@ -28,6 +28,7 @@
 #include "system/cpus.h"
 #include "system/runstate.h"
 #include "domain_object.h"
+#include "recorder.h"
 #include "staghorn.h"
 
 static int64_t us_since(int64_t start_ns)
@@ -48,6 +49,11 @@ void staghorn_domain_cut(StaghornDomain *d, const struct sg_persist_policy *poli
     at = get_clock();
     staghorn_pages_sync(d);
     d->report = sg_persist_cut(staghorn_domain_enter(d), policy);
+    if (staghorn_recording) {
+        struct sg_trace_event e = sg_crash_cut_event(policy);
+
+        staghorn_record(&e);
+    }
     staghorn_domain_leave(d);
     d->times.model = us_since(at);
     d->cuts++;
@@ -65,6 +71,9 @@ void staghorn_domain_cut_due(void *opaque)
     CPUState *cpu;
 
     qatomic_set(&d->powered_off, true);
+    if (staghorn_recording) {
+        staghorn_record_due();
+    }
     /* The first part of pause_all_vcpus(), which would wait for them. */
     RCU_READ_LOCK_GUARD();
     CPU_FOREACH(cpu) {
@@ -170,6 +179,9 @@ static void reset_exit(Object *object, ResetType type)
     }
     staghorn_domain_enter(d);
     sg_persist_restart(d->model);
+    if (staghorn_recording) {
+        staghorn_record(&(struct sg_trace_event){ .kind = SG_TRACE_RESTART });
+    }
     staghorn_domain_leave(d);
     d->cutting = false;
     qatomic_set(&d->powered_off, false);

@@ -9,6 +9,8 @@
  *           writes on the bus: they reach memory first (E4 of docs/persistence.md).
  *   power   From a cut to the end of the machine's reset the adapter changes nothing.
  *
+ * While a recording runs each access becomes an event, under the same lock (recorder.h).
+ *
  * Bus addresses are translated on each access, like those of any DMA.  A range that an IOMMU
  * scatters over the domain's memory does not count as persistent memory.
  *
@@ -22,6 +24,7 @@
 #include "hw/pci/pci.h"
 #include "qemu/rcu.h"
 #include "domain_object.h"
+#include "recorder.h"
 #include "staghorn.h"
 
 static const MemTxAttrs memory_only = { .memory = 1 };
@@ -97,6 +100,60 @@ static struct sg_persist_source source_of(const StaghornState *s, const struct s
     };
 }
 
+/* ---- recording ---- */
+
+/* The event of an access, all but what only its kind has. */
+static struct sg_trace_event event_of(const StaghornState *s, enum sg_trace_kind kind,
+                                      const struct sg_pm_who *who, uint64_t addr, uint64_t len)
+{
+    static const struct sg_pm_who nobody;
+    struct sg_persist_source source = source_of(s, who ? who : &nobody);
+    struct sg_trace_event e = sg_crash_event(kind, &source, addr, len);
+
+    e.ordinal = who ? who->ordinal : 0;
+    return e;
+}
+
+static void record(const StaghornState *s, enum sg_trace_kind kind, uint64_t addr, uint64_t len)
+{
+    struct sg_trace_event e = event_of(s, kind, NULL, addr, len);
+
+    if (staghorn_recording) {
+        staghorn_record(&e);
+    }
+}
+
+static void will_change(uint64_t addr, uint64_t len)
+{
+    if (staghorn_recording) {
+        staghorn_record_will_change(STAGHORN_DEVICE, addr, len);
+    }
+}
+
+/* A payload longer than any event's becomes several. */
+static void record_placement(const StaghornState *s, const struct sg_pm_who *who, uint64_t addr,
+                             const uint8_t *buf, size_t len)
+{
+    struct sg_trace_event e = event_of(s, SG_TRACE_PLACE, who, addr, len);
+
+    for (size_t n; staghorn_recording && len; len -= n, buf += n, e.addr += n, e.at += n) {
+        n = MIN(len, SG_TRACE_DATA_MAX);
+        e.len = n;
+        e.data = buf;
+        staghorn_record(&e);
+    }
+}
+
+static void record_flush(const StaghornState *s, enum sg_trace_kind kind, uint64_t addr,
+                         const struct sg_pm_op *op, uint64_t status)
+{
+    struct sg_trace_event e = event_of(s, kind, &op->who, addr, op->len);
+
+    e.arg = op->flags;
+    e.status = status;
+    staghorn_record(&e);
+}
+
 /* ---- persistent memory ---- */
 
 static unsigned pm_query(void *opaque, uint64_t addr, uint64_t len)
@@ -137,7 +194,12 @@ static bool pm_place(void *opaque, const struct sg_pm_who *who, uint64_t addr, c
     if (!translate_all(s, addr, len, true, &to)) {
         return false;
     }
-    placed = sg_persist_dma_write(staghorn_domain_enter(s->domain), &source, to, buf, len);
+    staghorn_domain_enter(s->domain);
+    will_change(to, len);
+    placed = sg_persist_dma_write(s->domain->model, &source, to, buf, len);
+    if (placed) {
+        record_placement(s, who, to, buf, len);
+    }
     staghorn_domain_leave(s->domain);
     return placed || is_powered_off(s);
 }
@@ -146,7 +208,13 @@ static void pm_complete_writes(void *opaque, uint32_t qpn)
 {
     StaghornState *s = opaque;
 
+    const struct sg_pm_who who = { .qpn = qpn };
+    struct sg_trace_event e = event_of(s, SG_TRACE_SETTLE, &who, 0, 0);
+
     sg_persist_settle(staghorn_domain_enter(s->domain), s->pm_unit, qpn);
+    if (staghorn_recording) {
+        staghorn_record(&e);
+    }
     staghorn_domain_leave(s->domain);
 }
 
@@ -156,7 +224,7 @@ static enum sg_pm_result pm_flush(void *opaque, struct sg_pm_op *op)
     StaghornDomain *d = s->domain;
     struct sg_persist_source source = source_of(s, &op->who);
     enum sg_pm_result result;
-    uint64_t to, offset;
+    uint64_t to, offset, status;
 
     if (!translate_all(s, op->addr, op->len, true, &to)) {
         return SG_PM_FAILED;
@@ -169,7 +237,13 @@ static enum sg_pm_result pm_flush(void *opaque, struct sg_pm_op *op)
         d->sweep_end = offset + op->len;
         d->sweep_all = false;
     }
+    if (staghorn_recording && op->phase == SG_PM_NEW) {
+        record_flush(s, SG_TRACE_FLUSH_BEGIN, to, op, 0);
+    }
     result = sg_persist_flush(d->model, &source, to, op);
+    if (staghorn_recording && sg_crash_flush_ends(op, result, &status)) {
+        record_flush(s, SG_TRACE_FLUSH_END, to, op, status);
+    }
     d->sweep_end = UINT64_MAX;
     d->sweep_all = true;
     staghorn_domain_leave(d);
@@ -186,6 +260,7 @@ static enum sg_pm_result pm_media_read(void *opaque, uint64_t addr, void *buf, s
         return SG_PM_FAILED;
     }
     result = sg_persist_media_read(staghorn_domain_enter(s->domain), to, buf, len);
+    record(s, SG_TRACE_MEDIA_READ, to, len);
     staghorn_domain_leave(s->domain);
     return result;
 }
@@ -201,7 +276,15 @@ static bool pm_store(void *opaque, const struct sg_pm_who *who, uint64_t addr,
     if (!translate_all(s, addr, SG_PERSIST_ATOM, true, &to)) {
         return false;
     }
-    stored = sg_persist_atom_store(staghorn_domain_enter(s->domain), &source, to, atom);
+    staghorn_domain_enter(s->domain);
+    will_change(to, SG_PERSIST_ATOM);
+    stored = sg_persist_atom_store(s->domain->model, &source, to, atom);
+    if (stored && staghorn_recording) {
+        struct sg_trace_event e = event_of(s, SG_TRACE_ATOMIC_WRITE, who, to, SG_PERSIST_ATOM);
+
+        e.data = atom;
+        staghorn_record(&e);
+    }
     staghorn_domain_leave(s->domain);
     return stored || is_powered_off(s);
 }
@@ -211,13 +294,23 @@ static bool pm_cmpxchg64(void *opaque, const struct sg_pm_who *who, uint64_t add
 {
     StaghornState *s = opaque;
     struct sg_persist_source source = source_of(s, who);
-    uint64_t to;
+    uint64_t to, compared = *value;
     bool done;
 
     if (!translate_all(s, addr, SG_PERSIST_ATOM, true, &to)) {
         return false;
     }
-    done = sg_persist_atomic(staghorn_domain_enter(s->domain), &source, to, value, desired);
+    staghorn_domain_enter(s->domain);
+    will_change(to, SG_PERSIST_ATOM);
+    done = sg_persist_atomic(s->domain->model, &source, to, value, desired);
+    if (done && staghorn_recording) {
+        struct sg_trace_event e = event_of(s, SG_TRACE_ATOMIC, who, to, 0);
+
+        e.value = compared;
+        e.swap = desired;
+        e.found = *value;
+        staghorn_record(&e);
+    }
     staghorn_domain_leave(s->domain);
     return done || is_powered_off(s);
 }
@@ -229,6 +322,7 @@ static void pm_poison(void *opaque, uint64_t addr, uint64_t len)
 
     if (translate_all(s, addr, len, true, &to)) {
         sg_persist_poison(staghorn_domain_enter(s->domain), to, len);
+        record(s, SG_TRACE_POISON, to, len);
         staghorn_domain_leave(s->domain);
     }
 }
@@ -238,7 +332,13 @@ static void pm_milestone(void *opaque, const struct sg_pm_who *who, enum sg_pm_m
     StaghornState *s = opaque;
     struct sg_persist_source source = source_of(s, who);
 
+    struct sg_trace_event e = event_of(s, SG_TRACE_MILESTONE, who, 0, 0);
+
+    e.arg = what;
     sg_persist_milestone(staghorn_domain_enter(s->domain), &source, what);
+    if (staghorn_recording) {
+        staghorn_record(&e);
+    }
     staghorn_domain_leave(s->domain);
 }
 
@@ -247,6 +347,7 @@ static void pm_milestone(void *opaque, const struct sg_pm_who *who, enum sg_pm_m
 static void fence(StaghornState *s)
 {
     sg_persist_device_fence(staghorn_domain_enter(s->domain), s->pm_unit);
+    record(s, SG_TRACE_DEVICE_FENCE, 0, 0);
     staghorn_domain_leave(s->domain);
 }
 
@@ -258,12 +359,14 @@ static void read_fence(StaghornState *s, uint64_t addr, uint64_t len)
     bool waits;
 
     sg_persist_device_fence(staghorn_domain_enter(d), s->pm_unit);
-    waits = sg_persist_cpu_waits(d->model);
+    record(s, SG_TRACE_DEVICE_FENCE, 0, 0);
+    waits = sg_persist_cpu_waits(d->model) || staghorn_recording;
     staghorn_domain_leave(d);
     for (; waits && len; addr += n, len -= n) {
         n = len;
         if (translate(s, addr, &n, false, &to)) {
             sg_persist_dma_read(staghorn_domain_enter(d), s->pm_unit, to, n);
+            record(s, SG_TRACE_DMA_READ, to, n);
             staghorn_domain_leave(d);
         }
         if (!n) {
@@ -343,28 +446,28 @@ static void add_operations(struct sg_host_ops *ops)
     ops->pm_milestone = pm_milestone;
 }
 
-const struct sg_host_ops *staghorn_pm_attach(StaghornState *s, Error **errp)
-{
-    static struct sg_host_ops ops;
-    StaghornDomain *d = staghorn_domain();
-    unsigned unit = 0;
+/* Numbers of the machine's adapters.  Without a domain they only name them in a recording. */
+enum { UNITS = 1024 };
+static DECLARE_BITMAP(units, UNITS);
 
-    if (!d) {
-        return &staghorn_host_ops;
-    }
-    while (unit < SG_PERSIST_DEVICES && d->unit_used[unit]) {
-        unit++;
-    }
-    if (unit == SG_PERSIST_DEVICES) {
+bool staghorn_pm_attach(StaghornState *s, Error **errp)
+{
+    StaghornDomain *d = staghorn_domain();
+    unsigned unit = find_first_zero_bit(units, UNITS);
+
+    if (d && unit >= SG_PERSIST_DEVICES) {
         error_setg(errp, "a persistence domain serves %d adapters at most", SG_PERSIST_DEVICES);
-        return NULL;
+        return false;
     }
-    ops = staghorn_host_ops;
-    add_operations(&ops);
-    d->unit_used[unit] = true;
-    s->pm_unit = unit;
+    s->ops = staghorn_host_ops;
+    if (d) {
+        add_operations(&s->ops);
+    }
+    s->ops.observe = staghorn_recording ? staghorn_observe : NULL;
+    s->pm_unit = MIN(unit, UNITS - 1);
+    set_bit(s->pm_unit, units);
     s->domain = d;
-    return &ops;
+    return true;
 }
 
 void staghorn_pm_reset(StaghornState *s)
@@ -376,11 +479,9 @@ void staghorn_pm_reset(StaghornState *s)
 
 void staghorn_pm_detach(StaghornState *s)
 {
-    if (s->domain) {
-        staghorn_pm_reset(s);
-        s->domain->unit_used[s->pm_unit] = false;
-        s->domain = NULL;
-    }
+    staghorn_pm_reset(s);
+    clear_bit(s->pm_unit, units);
+    s->domain = NULL;
 }
 
 bool staghorn_is_powered_off(const StaghornState *s)
@@ -390,8 +491,11 @@ bool staghorn_is_powered_off(const StaghornState *s)
 
 void staghorn_domain_sync(StaghornDomain *d)
 {
-    if (d->config.store_buffer) {
+    if (d->config.store_buffer || staghorn_recording) {
         sg_persist_cpu_sync(staghorn_domain_enter(d));
+        if (staghorn_recording) {
+            staghorn_record(&(struct sg_trace_event){ .kind = SG_TRACE_CPU_SYNC });
+        }
         staghorn_domain_leave(d);
     }
 }
@@ -407,7 +511,8 @@ void staghorn_cpus_sync(StaghornState *s)
 
 /*
  * RAM has been written by another device, by ours past the model, or by QEMU itself.
- * Without tracking nothing is reported, since it is unknown which of these lines CPUs flushed.
+ * Without tracking nothing is reported, since it is unknown which of these lines CPUs flushed;
+ * but a recording has it in any case.
  */
 static void others_wrote(MemoryRegion *mr, hwaddr offset, hwaddr len)
 {
@@ -415,9 +520,22 @@ static void others_wrote(MemoryRegion *mr, hwaddr offset, hwaddr len)
     StaghornDomain *d = staghorn_domain();
 
     for (const StaghornDimm *dimm = d->dimm; dimm < d->dimm + d->dimms; dimm++) {
-        if (mr == dimm->mr && offset < dimm->size && d->config.cpu_tracking) {
-            sg_persist_other_write(staghorn_domain_enter(d), &other, dimm->base + offset,
-                                   MIN(len, dimm->size - offset));
+        if (mr == dimm->mr && offset < dimm->size && (d->config.cpu_tracking || d->recording)) {
+            struct sg_trace_event e = {
+                .kind = SG_TRACE_OTHER_WRITE,
+                .addr = dimm->base + offset,
+                .len = MIN(len, dimm->size - offset),
+                .data = dimm->visible + offset,
+            };
+
+            staghorn_domain_enter(d);
+            will_change(e.addr, e.len);
+            if (d->config.cpu_tracking) {
+                sg_persist_other_write(d->model, &other, e.addr, e.len);
+            }
+            if (staghorn_recording) {
+                staghorn_record(&e);
+            }
             staghorn_domain_leave(d);
         }
     }

@@ -10,6 +10,7 @@
 #include "qapi/util.h"
 #include "qemu/cutils.h"
 #include "domain_object.h"
+#include "recorder.h"
 
 /* ---- parsing ---- */
 
@@ -106,6 +107,11 @@ static bool set_faults(StaghornDomain *d, const char *name, const char *text, Se
     staghorn_domain_enter(d);
     for (unsigned i = 0; i < d->dimms; i++) {
         sg_persist_set_faults(d->model, d->dimm[i].extent, &faults[i]);
+        if (staghorn_recording) {
+            struct sg_trace_event e = sg_crash_faults_event(i, &faults[i]);
+
+            staghorn_record(&e);
+        }
     }
     staghorn_domain_leave(d);
     staghorn_map_update(d);
@@ -161,6 +167,16 @@ bool staghorn_set_flush_fail(StaghornDomain *d, const char *text, Error **errp)
     return set_faults(d, "flush-fail", text, fault_flush_fail, errp);
 }
 
+static void record_bad(enum sg_trace_kind kind, uint64_t addr, uint64_t len)
+{
+    struct sg_trace_event e = { .kind = kind, .addr = addr, .len = len };
+
+    if (staghorn_recording) {
+        e.arg = kind == SG_TRACE_MARK_BAD ? SG_PERSIST_UNCORRECTABLE : 0;
+        staghorn_record(&e);
+    }
+}
+
 static void clear_uncorrectable(struct sg_persist *model)
 {
     struct sg_persist_bad bad;
@@ -169,6 +185,7 @@ static void clear_uncorrectable(struct sg_persist *model)
     while (sg_persist_bad_range(model, i, &bad)) {
         if (bad.kind == SG_PERSIST_UNCORRECTABLE) {
             sg_persist_clear_bad(model, bad.addr, bad.len);
+            record_bad(SG_TRACE_CLEAR_BAD, bad.addr, bad.len);
             i = 0;
         } else {
             i++;
@@ -197,6 +214,7 @@ bool staghorn_set_uncorrectable(StaghornDomain *d, const char *text, Error **err
     for (char **item = items; *item; item++) {
         staghorn_parse_range(d, "uncorrectable", *item, &addr, &len, &error_abort);
         room = sg_persist_mark_bad(d->model, addr, len, SG_PERSIST_UNCORRECTABLE) && room;
+        record_bad(SG_TRACE_MARK_BAD, addr, len);
     }
     staghorn_domain_leave(d);
     staghorn_bad_ranges_update(d);

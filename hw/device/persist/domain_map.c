@@ -23,6 +23,7 @@
 #include "system/cpus.h"
 #include "system/runstate.h"
 #include "domain_object.h"
+#include "recorder.h"
 
 enum {
     BACK_STEP = 4 * MiB,
@@ -96,6 +97,13 @@ static bool write_back_step(StaghornDomain *d)
     staghorn_domain_enter(d);
     d->sweep_end = d->back_offset + len;
     sg_persist_write_back(d->model, dimm->base + d->back_offset, len);
+    if (staghorn_recording) {
+        staghorn_record(&(struct sg_trace_event){
+            .kind = SG_TRACE_WRITE_BACK,
+            .addr = dimm->base + d->back_offset,
+            .len = len,
+        });
+    }
     d->sweep_end = UINT64_MAX;
     staghorn_domain_leave(d);
     d->back_offset += len;

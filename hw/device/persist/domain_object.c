@@ -31,6 +31,7 @@
 #include "system/runstate.h"
 #include "system/system.h"
 #include "domain_object.h"
+#include "recorder.h"
 
 bool (*staghorn_cpu_track)(StaghornDomain *d, bool on, Error **errp);
 bool (*staghorn_cpu_can_track)(Error **errp);
@@ -66,6 +67,9 @@ struct sg_persist *staghorn_domain_enter(StaghornDomain *d)
 
     staghorn_domain_lock(&d->lock);
     sg_persist_tick(d->model, now);
+    if (unlikely(staghorn_recording)) {
+        staghorn_record_time(now);
+    }
     return d->model;
 }
 
@@ -90,8 +94,13 @@ void staghorn_domain_leave(StaghornDomain *d)
 
 void staghorn_domain_orderly(StaghornDomain *d)
 {
+    static const struct sg_trace_event orderly = { .kind = SG_TRACE_ORDERLY };
+
     staghorn_pages_sync(d);
     sg_persist_orderly(staghorn_domain_enter(d));
+    if (staghorn_recording) {
+        staghorn_record(&orderly);
+    }
     staghorn_domain_leave(d);
 }
 
@@ -226,13 +235,12 @@ static bool add_dimms(StaghornDomain *d, Error **errp)
 static void machine_complete(Notifier *notifier, void *opaque)
 {
     StaghornDomain *d = container_of(notifier, StaghornDomain, machine_done);
-    struct sg_persist_limits limits;
     Error *error = NULL;
 
-    sg_persist_limits_init(&limits);
-    limits.seed = d->seed;
+    sg_persist_limits_init(&d->limits);
+    d->limits.seed = d->seed;
     d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, time_passed, d);
-    d->model = sg_persist_new(&d->config, &limits, &model_ops, d);
+    d->model = sg_persist_new(&d->config, &d->limits, &model_ops, d);
     if (!staghorn_pages_possible(&error) || !add_dimms(d, &error) ||
         !staghorn_domain_apply_props(d, &error) || !staghorn_bad_ranges_init(d, &error) ||
         !staghorn_map_init(d, &error)) {
@@ -260,6 +268,7 @@ static void machine_ends(Notifier *notifier, void *opaque)
     }
     staghorn_map_write_back(d);
     staghorn_bad_ranges_update(d);
+    staghorn_record_machine_ends();
 }
 
 /* ---- the object ---- */

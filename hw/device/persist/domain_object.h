@@ -13,6 +13,7 @@
  * domain_map.c      where visible memory and the media are one
  * domain_bad.c      unreadable lines, and their announcement; domain_mce.c: machine checks
  * domain_preview.c  the property "preview"
+ * domain_save.c     everything reaches the media: for a saved machine, and for a recording
  * cpu_track.c       reports of CPU stores to the model
  *
  * Threads: everything except the model belongs to the big lock.  vCPU threads use the model as
@@ -64,6 +65,8 @@ struct StaghornDomain {
 
     char *text[STAGHORN_PROPS_MAX];  /* properties as they were set (domain_props.c) */
     struct sg_persist_config config; /* their meaning for the model */
+    struct sg_persist_limits limits; /* of the model */
+    bool recording; /* the model has other settings: staghorn_domain_set_recording() */
     uint64_t seed;
     bool tracking; /* CPU stores are reported */
 
@@ -74,7 +77,6 @@ struct StaghornDomain {
     /* For a flush: comparisons go up to this offset in the extent, over late changes only. */
     uint64_t sweep_end;
     bool sweep_all;
-    bool unit_used[SG_PERSIST_DEVICES];
 
     uint64_t bad_generation;              /* of the model's bad ranges as last seen */
     struct StaghornBadRanges *bad_ranges; /* domain_bad.c */
@@ -111,6 +113,8 @@ void staghorn_domain_sync(StaghornDomain *d);
 void staghorn_domain_watch_dma(void);
 /* Everything visible reaches the media. */
 void staghorn_domain_orderly(StaghornDomain *d);
+/* The same; returns how much did not, because a medium refuses it (domain_save.c). */
+uint64_t staghorn_domain_settle(StaghornDomain *d);
 
 /* The machine can be saved; after all NVDIMMs were added (domain_save.c). */
 void staghorn_domain_save_init(StaghornDomain *d);
@@ -126,6 +130,12 @@ void staghorn_domain_free_props(StaghornDomain *d);
 /* Applies the properties that name NVDIMMs or need the model, once there are any. */
 bool staghorn_domain_apply_props(StaghornDomain *d, Error **errp);
 const char *staghorn_domain_prop(const StaghornDomain *d, const char *name);
+/*
+ * A recording begins or has ended (recorder_control.c): while it runs, data move on as early as
+ * they may, and nothing is random.  vCPUs are stopped.  False: the media refuse what is on its way
+ * to them, and nothing has changed.
+ */
+bool staghorn_domain_set_recording(StaghornDomain *d, bool on);
 /* Takes a property's text, or refuses it. */
 typedef bool StaghornApply(StaghornDomain *d, const char *text, Error **errp);
 /*

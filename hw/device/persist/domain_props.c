@@ -13,7 +13,9 @@
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "qemu/cutils.h"
+#include "crash/setting_text.h"
 #include "domain_object.h"
+#include "recorder.h"
 
 enum prop_type { TEXT, BOOL, UINT, PACE };
 
@@ -36,6 +38,31 @@ typedef struct DomainProp {
 
 /* ---- configuration of the model ---- */
 
+/*
+ * While a recording runs, the order of events is that of visible memory, and a replay decides as
+ * the machine did.
+ */
+static void use_for_recording(struct sg_persist_config *used)
+{
+    used->placement_delay_ns = 0;
+    used->placement_order = SG_PERSIST_IN_ORDER;
+    used->posted_drain = SG_PERSIST_EAGER;
+    used->store_buffer = false;
+    used->eviction = used->domain >= SG_PERSIST_EADR ? SG_PERSIST_EAGER : SG_PERSIST_NEVER;
+    used->drain = used->drain == SG_PERSIST_RANDOM ? SG_PERSIST_NEVER : used->drain;
+    used->flush_latency_random_ns = 0;
+}
+
+static void record_configuration(const struct sg_persist_config *used)
+{
+    struct sg_trace_event e = { .kind = SG_TRACE_CONFIGURE };
+    g_autoptr(GString) text = g_string_new("");
+
+    sg_crash_settings_text(used, NULL, text);
+    e.name = staghorn_record_name(text->str);
+    staghorn_record(&e);
+}
+
 static bool configure(StaghornDomain *d, const struct sg_persist_config *config, const char *name,
                       Error **errp)
 {
@@ -46,11 +73,17 @@ static bool configure(StaghornDomain *d, const struct sg_persist_config *config,
     if (used.cpu_tracking && used.domain >= SG_PERSIST_EADR) {
         used.eviction = SG_PERSIST_EAGER;
     }
+    if (d->recording) {
+        use_for_recording(&used);
+    }
     if (d->model) {
         staghorn_map_write_back(d);
         staghorn_pages_sync(d);
         staghorn_domain_enter(d);
         wrong = sg_persist_configure(d->model, &used);
+        if (staghorn_recording && !wrong) {
+            record_configuration(&used);
+        }
         staghorn_domain_leave(d);
     }
     if (wrong) {
@@ -59,6 +92,18 @@ static bool configure(StaghornDomain *d, const struct sg_persist_config *config,
     }
     d->config = *config;
     staghorn_map_update(d);
+    return true;
+}
+
+bool staghorn_domain_set_recording(StaghornDomain *d, bool on)
+{
+    d->recording = on;
+    configure(d, &d->config, "recording", &error_abort);
+    if (on && staghorn_domain_settle(d)) {
+        d->recording = false;
+        configure(d, &d->config, "recording", &error_abort);
+        return false;
+    }
     return true;
 }
 
@@ -147,6 +192,10 @@ static bool set_cpu_tracking(StaghornDomain *d, const char *text, Error **errp)
     }
     if (config.cpu_tracking == d->tracking) {
         return true;
+    }
+    if (staghorn_recording) {
+        error_setg(errp, "cpu-tracking: cannot be changed while a recording runs");
+        return false;
     }
     if (!staghorn_cpu_track) {
         error_setg(errp, "cpu-tracking: this QEMU cannot follow CPU stores");

@@ -13,22 +13,30 @@
 #include "migration/vmstate.h"
 #include "domain_object.h"
 
-static int domain_pre_save(void *opaque)
+uint64_t staghorn_domain_settle(StaghornDomain *d)
 {
-    StaghornDomain *d = opaque;
     struct sg_persist_stats stats;
     uint64_t left = 0;
 
-    if (qatomic_read(&d->powered_off)) {
-        error_report("the machine cannot be saved: its power was cut, and is not back yet");
-        return -EBUSY;
-    }
     staghorn_domain_orderly(d);
     sg_persist_stats(staghorn_domain_enter(d), &stats);
     staghorn_domain_leave(d);
     for (unsigned i = 0; i < SG_PERSIST_STAGES; i++) {
         left += stats.stage[i];
     }
+    return left;
+}
+
+static int domain_pre_save(void *opaque)
+{
+    StaghornDomain *d = opaque;
+    uint64_t left;
+
+    if (qatomic_read(&d->powered_off)) {
+        error_report("the machine cannot be saved: its power was cut, and is not back yet");
+        return -EBUSY;
+    }
+    left = staghorn_domain_settle(d);
     if (left) {
         error_report(
             "the machine cannot be saved: the media of its NVDIMMs refuse %" PRIu64 " lines", left);
