@@ -100,6 +100,14 @@ static const char *cpu_fence(struct sg_crash_replay *x, const struct sg_trace_ev
     return e->unit < SG_PERSIST_VCPUS ? NULL : nobody;
 }
 
+static const char *load(struct sg_crash_replay *x, const struct sg_trace_event *e, const char *name)
+{
+    struct sg_persist_source who = source_of(e, SG_PERSIST_CPU);
+
+    sg_persist_cpu_load(x->p, &who, e->addr, e->len);
+    return e->unit < SG_PERSIST_VCPUS ? NULL : nobody;
+}
+
 static const char *cpu_sync(struct sg_crash_replay *x, const struct sg_trace_event *e,
                             const char *name)
 {
@@ -379,6 +387,7 @@ static input *const inputs[SG_TRACE_KINDS] = {
     [SG_TRACE_STORE] = store,
     [SG_TRACE_CPU_FLUSH] = cpu_flush,
     [SG_TRACE_CPU_FENCE] = cpu_fence,
+    [SG_TRACE_LOAD] = load,
     [SG_TRACE_CPU_SYNC] = cpu_sync,
     [SG_TRACE_ORDERLY] = orderly,
     [SG_TRACE_WRITE_BACK] = write_back,

@@ -211,7 +211,8 @@ bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, ui
     return good;
 }
 
-bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsigned vcpu)
+bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsigned vcpu,
+                         bool flush)
 {
     uint64_t off = 0;
     struct extent *e = sg_dom_extent(p, addr, SG_PERSIST_LINE, &off);
@@ -231,7 +232,7 @@ bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsi
         return sg_dom_advance_page(p, e, page_no, 1ull << i, SG_DOM_TO_S3, true);
     }
     l = sg_dom_line(p, g, i);
-    k = sg_dom_line_upto(p, l, seq);
+    k = flush ? sg_dom_line_flushed(p, l, seq, vcpu) : sg_dom_line_upto(p, l, seq);
     if (l->nt_cpu && l->nt_cpu != vcpu + 1) {
         k = SG_MIN(k, sg_dom_line_cached(p, l));
     }

@@ -144,6 +144,7 @@ static void check_places(const struct sg_persist *p)
     }
     for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
         check_fifo(&p->s1[d], p->limits.s1_octets);
+        sg_assert((p->s1_devices >> d & 1) == (p->s1[d].head != NULL));
         sg_assert(!p->s1[d].head || c->posted_drain != SG_PERSIST_EAGER || p->frozen);
     }
 }

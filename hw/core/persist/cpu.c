@@ -19,7 +19,7 @@
  * (invariant 6): a plain store is lost more rarely than on a real machine, but never in another
  * way.  Non-temporal stores promise no order even to who observes them, and nobody snoops
  * write-combining buffers.  So they stay, unless another agent accesses their line: who read them
- * read memory, and who writes the line writes after them.  (Loads of other vCPUs are not reported.)
+ * read memory, and who writes the line writes after them.
  */
 #include "persist/domain_impl.h"
 
@@ -54,7 +54,7 @@ void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c)
     c->sb_head = (c->sb_head + 1) % SG_DOM_STORE_BUFFER;
     c->sb_count--;
     if (x.flush) {
-        sg_dom_advance_upto(p, x.addr, x.seq, c->unit);
+        sg_dom_advance_upto(p, x.addr, x.seq, c->unit, true);
         return;
     }
     l = line_with_history(p, x.addr);
@@ -78,7 +78,7 @@ static void drain_one_wc(struct sg_persist *p, struct cpu *c)
     sg_dom_cpu_drain_stores(p, c);
     c->wc_head = (c->wc_head + 1) % SG_DOM_WC_LINES;
     c->wc_count--;
-    sg_dom_advance_upto(p, x.addr, x.seq, c->unit);
+    sg_dom_advance_upto(p, x.addr, x.seq, c->unit, false);
 }
 
 void sg_dom_cpu_drain(struct sg_persist *p, int vcpu)
@@ -165,7 +165,7 @@ static uint64_t part_in(const struct extent *e, uint64_t addr, uint64_t len, uin
     return e->used && lo < hi ? hi - lo : 0;
 }
 
-static bool nt_seen(const struct sg_persist *p, uint64_t addr, uint64_t len)
+static bool nt_seen(const struct sg_persist *p, uint64_t addr, uint64_t len, int vcpu)
 {
     for (unsigned x = 0; p->nt_lines && x < p->extent_count; x++) {
         const struct extent *e = &p->extent[x];
@@ -175,7 +175,7 @@ static bool nt_seen(const struct sg_persist *p, uint64_t addr, uint64_t len)
             continue;
         }
         SG_DOM_FOR_PAGES(e, page_no, off, n) {
-            if (waiting_lines(p, e->pages[page_no], sg_dom_page_mask(page_no, off, n), -1)) {
+            if (waiting_lines(p, e->pages[page_no], sg_dom_page_mask(page_no, off, n), vcpu)) {
                 return true;
             }
         }
@@ -183,15 +183,16 @@ static bool nt_seen(const struct sg_persist *p, uint64_t addr, uint64_t len)
     return false;
 }
 
-bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len)
+bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len, int vcpu)
 {
-    return (p->busy_cpu >= 0 && stores_seen(p->cpu[p->busy_cpu], addr, len)) ||
-           nt_seen(p, addr, len);
+    return (p->busy_cpu >= 0 && p->busy_cpu != vcpu &&
+            stores_seen(p->cpu[p->busy_cpu], addr, len)) ||
+           nt_seen(p, addr, len, vcpu);
 }
 
-void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len)
+void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len, int vcpu)
 {
-    struct cpu *c = p->busy_cpu >= 0 ? p->cpu[p->busy_cpu] : NULL;
+    struct cpu *c = p->busy_cpu >= 0 && p->busy_cpu != vcpu ? p->cpu[p->busy_cpu] : NULL;
 
     for (unsigned n = c ? stores_seen(c, addr, len) : 0; n; n--) {
         sg_dom_cpu_drain_one(p, c);
@@ -203,9 +204,26 @@ void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len)
         uint64_t off, n = part_in(&p->extent[x], addr, len, &off);
 
         if (n) {
-            sg_dom_others_leave(p, &p->extent[x], off, n, -1);
+            sg_dom_others_leave(p, &p->extent[x], off, n, vcpu);
         }
     }
+}
+
+void sg_persist_cpu_load(struct sg_persist *p, const struct sg_persist_source *source,
+                         uint64_t addr, uint64_t len)
+{
+    int vcpu = source->agent == SG_PERSIST_CPU ? source->unit : -1;
+    uint64_t lo = sg_align_down(addr, SG_PERSIST_LINE);
+    uint64_t last = (addr + (len - 1)) | (SG_PERSIST_LINE - 1);
+
+    if (p->frozen || !len || addr + (len - 1) < addr ||
+        !(sg_dom_posted_sees(p, lo, last) || sg_dom_cpu_sees(p, addr, len, vcpu))) {
+        return;
+    }
+    sg_dom_log(p, SG_PERSIST_EV_CPU_LOAD, source, addr, len, 0);
+    sg_dom_posted_seen(p, lo, last);
+    sg_dom_cpu_seen(p, addr, len, vcpu);
+    sg_dom_input_done(p);
 }
 
 static void into_store_buffer(struct sg_persist *p, unsigned unit, uint64_t addr, uint64_t seq,
@@ -290,7 +308,7 @@ static void store_in_lines(struct sg_persist *p, struct extent *e, uint64_t off,
                               .data = buf,
                               .seq = seq,
                               .flags = mark,
-                              .cpu = unit,
+                              .cpu = unit + 1,
                               .written = !(flags & SG_PERSIST_STORE_WRITE),
                           });
         if (mark == REC_WC) {
@@ -380,7 +398,7 @@ static void note_flush(struct sg_persist *p, struct cpu *c, uint64_t addr, uint6
         struct cpu_entry *oldest = &g_array_index(c->flushes, struct cpu_entry, c->flushes_done++);
 
         sg_dom_cpu_drain_stores(p, c);
-        sg_dom_advance_upto(p, oldest->addr, oldest->seq, c->unit);
+        sg_dom_advance_upto(p, oldest->addr, oldest->seq, c->unit, true);
         if (c->flushes_done >= SG_DOM_CPU_FLUSHES) {
             g_array_remove_range(c->flushes, 0, c->flushes_done);
             c->flushes_done = 0;
@@ -405,7 +423,7 @@ void sg_persist_cpu_flush(struct sg_persist *p, const struct sg_persist_source *
     } else if (p->config.store_buffer) {
         into_store_buffer(p, source->unit, line, seq, true);
     } else {
-        sg_dom_advance_upto(p, line, seq, source->unit);
+        sg_dom_advance_upto(p, line, seq, source->unit, true);
     }
     sg_dom_input_done(p);
 }
@@ -415,7 +433,7 @@ static void carry_out_flushes(struct sg_persist *p, struct cpu *c)
     for (unsigned i = c->flushes_done; i < c->flushes->len; i++) {
         struct cpu_entry *x = &g_array_index(c->flushes, struct cpu_entry, i);
 
-        sg_dom_advance_upto(p, x->addr, x->seq, c->unit);
+        sg_dom_advance_upto(p, x->addr, x->seq, c->unit, true);
     }
     c->flushes_done = 0;
     g_array_set_size(c->flushes, 0);

@@ -18,6 +18,7 @@
  *   E1   sg_persist_dma_write, sg_persist_settle         placement.c
  *   E3   sg_dom_drain_posted                             placement.c
  *   E4   sg_persist_device_fence                         placement.c
+ *   E5   sg_persist_cpu_load                             cpu.c
  *   E6   sg_dom_pace                                     advance.c
  *   E7   sg_persist_cpu_flush, sg_persist_cpu_fence      cpu.c
  *   E8   sg_persist_cpu_store, sg_persist_cpu_fence      cpu.c
@@ -29,7 +30,7 @@
  *   E15  sg_persist_atomic                               placement.c
  *   cut  sg_persist_cut                                  cut.c, outcome.c
  *
- * (E2, E5: nothing moves.  E11 is E7 plus a message.)
+ * (E2: nothing moves.  E11 is E7 plus a message.)
  *
  * An input event is logged, executed, and followed by sg_dom_input_done(), where an armed cut
  * may freeze the domain.  From then on inputs return at once: the machine has stopped.  A call with

@@ -38,10 +38,12 @@ struct rec {
     uint64_t seq; /* of its event */
     uint8_t data[SG_PERSIST_ATOM];
     uint32_t next; /* in the pool; 0: last */
+    uint32_t late; /* how many events later it left S2' and was in the cache; UINT32_MAX: or more */
     uint8_t atom;  /* 0..7 */
     uint8_t mask;  /* octets of data that count */
     uint8_t flags; /* enum rec_flags */
     uint8_t unused;
+    uint16_t cpu; /* the vCPU, + 1, whose store it is; 0: nobody's, or not known */
 };
 
 /* A line's history: media + recs in order = visible, except for untracked CPUs. */
@@ -152,6 +154,7 @@ struct sg_persist {
     GHashTable *conns;     /* key to struct sg_dom_conn, those with something in S0 */
     GPtrArray *conn_order; /* the same, oldest first, so that runs repeat */
     struct fifo s1[SG_PERSIST_DEVICES];
+    uint64_t s1_devices;   /* bits: those with something in S1 */
     uint64_t place_due_ns; /* no piece of S0 is due earlier */
     uint64_t posted_due_ns;
 
@@ -295,7 +298,7 @@ struct sg_dom_store {
     uint64_t seq;
     uint8_t flags; /* REC_SB or REC_WC or 0 */
     bool written;  /* data are in visible memory already */
-    uint16_t cpu;  /* REC_WC: whose */
+    uint16_t cpu;  /* the vCPU, + 1; 0: no CPU's */
 };
 /* Adds a store to a line of page_no, which then has a history. */
 void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
@@ -327,6 +330,12 @@ static inline uint64_t sg_dom_full_seq(const struct sg_persist *p, uint32_t low)
 /* Leading stores that are not in S2', and those up to an event (rounded up over glue). */
 unsigned sg_dom_line_cached(const struct sg_persist *p, const struct line *l);
 unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq);
+/*
+ * Those that a flush by a vCPU with this event covers: its own up to this event, and of others what
+ * was in the cache by then.
+ */
+unsigned sg_dom_line_flushed(const struct sg_persist *p, const struct line *l, uint64_t seq,
+                             unsigned vcpu);
 /* S2' -> S2 of the first k stores. */
 void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k);
 /* The line has no stores in write-combining buffers any more, whatever their marks. */
@@ -355,9 +364,10 @@ bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, ui
 void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e);
 /*
  * Moves the stores up to an event, in the line of a machine address, to S3 or further; of those in
- * S2' only this vCPU's.
+ * S2' only this vCPU's.  flush: of others only what was in the cache by then.
  */
-bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsigned vcpu);
+bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsigned vcpu,
+                         bool flush);
 /* How many of these lines may be written to the media?  Counts them as wear. */
 size_t sg_dom_media_take(struct sg_persist *p, struct extent *e, size_t lines);
 void sg_dom_refused(struct sg_persist *p, struct extent *e, uint64_t off);
@@ -366,14 +376,39 @@ void sg_dom_media_rec(uint8_t *media_line, const struct rec *r);
 /* After something was written to [off, off + len): eviction and draining as configured. */
 void sg_dom_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 
-/* ---- placement.c ---- */
+/* ---- posted.c ---- */
 
+struct piece *sg_dom_new_piece(const struct sg_persist_source *source, uint64_t addr,
+                               const void *buf, uint32_t len, uint64_t seq);
+void sg_dom_fifo_push(struct fifo *f, struct piece *x);
+/* Takes out the piece after prev; NULL: the head. */
+struct piece *sg_dom_fifo_take(struct fifo *f, struct piece *prev);
 void sg_dom_fifo_clear(struct fifo *f);
+/* Is the piece for one of the lines [lo, last]? */
+static inline bool sg_dom_piece_is_for(const struct piece *x, uint64_t lo, uint64_t last)
+{
+    return x->addr <= last && lo <= x->addr + (x->len - 1);
+}
+/* The last piece that is; NULL: none is. */
+struct piece *sg_dom_fifo_last_for(const struct fifo *f, uint64_t lo, uint64_t last);
+/* The device posts a piece. */
+void sg_dom_post(struct sg_persist *p, struct piece *x);
+/* E3 of one write. */
+void sg_dom_become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *buf, size_t len,
+                           uint64_t seq, uint8_t mode);
+/* What of S1 is for these lines has arrived, and what is before it. */
+void sg_dom_leave_s1(struct sg_persist *p, uint64_t lo, uint64_t last);
 bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
 /* At a cut: the next octets of a device's S1, all of its head at most, become visible. */
 void sg_dom_arrive(struct sg_persist *p, unsigned device, uint32_t octets);
+
+/* ---- placement.c ---- */
+
 /* sg_persist_dma_read() as a part of another call. */
 void sg_dom_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
+/* Is anything for lines [lo, last] in S0 or S1?  Who has read them proves that it is not. */
+bool sg_dom_posted_sees(const struct sg_persist *p, uint64_t lo, uint64_t last);
+void sg_dom_posted_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
 void sg_dom_place_clear(struct sg_persist *p);
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 
@@ -410,10 +445,10 @@ void sg_dom_others_drain(struct sg_persist *p, int vcpu);
 void sg_dom_others_leave(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
                          int vcpu);
 void sg_dom_cpu_drain(struct sg_persist *p, int vcpu);
-/* Is anything of a range in S2'?  An agent that reads the range proves that it is not. */
-bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len);
-/* A range was read: the stores to its lines have left S2', and so have earlier plain stores. */
-void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len);
+/* Is anything of a range in S2' of another vCPU?  Who reads the range proves that it is not. */
+bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len, int vcpu);
+/* It was read: the others' stores to its lines have left S2', and so have earlier plain stores. */
+void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len, int vcpu);
 /* Executes all of a vCPU's store buffer; its write-combining buffers stay. */
 void sg_dom_cpu_drain_stores(struct sg_persist *p, struct cpu *c);
 /* Executes the oldest entry of the store buffer. */

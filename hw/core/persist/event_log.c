@@ -397,6 +397,9 @@ static bool replay_event(struct sg_persist *p, const struct sg_persist_event *e,
     case SG_PERSIST_EV_CPU_FENCE:
         sg_persist_cpu_fence(p, &who, e->arg);
         return true;
+    case SG_PERSIST_EV_CPU_LOAD:
+        sg_persist_cpu_load(p, &who, e->addr, length(e));
+        return true;
     case SG_PERSIST_EV_FLUSH:
         if (who.unit < SG_PERSIST_DEVICES) {
             replay_flush(p, e, &who);

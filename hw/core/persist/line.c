@@ -39,8 +39,8 @@
  */
 #include "persist/domain_impl.h"
 
-static void append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t mask,
-                   const uint8_t data[SG_PERSIST_ATOM], uint64_t seq, uint8_t flags)
+static struct rec *append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t mask,
+                          const uint8_t data[SG_PERSIST_ATOM], uint64_t seq, uint8_t flags)
 {
     uint32_t n = sg_dom_pool_get(&p->recs);
     struct rec *r = sg_dom_rec(p, n);
@@ -57,6 +57,7 @@ static void append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t 
     }
     l->last = n;
     l->count++;
+    return r;
 }
 
 /* Merges the octets of r into an older store to the same atom. */
@@ -283,7 +284,7 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
         sg_dom_line_leave_cpu(p, l, l->count); /* later arrivals in the cache come after them */
     }
     if (flags & REC_WC && !l->nt_cpu) {
-        l->nt_cpu = store->cpu + 1;
+        l->nt_cpu = store->cpu;
         p->nt_lines++;
     }
     for (unsigned at = store->in; at < end;) {
@@ -292,7 +293,8 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
         uint8_t data[SG_PERSIST_ATOM] = { 0 };
 
         memcpy(data + skip, store->data + (at - store->in), n);
-        append(p, l, atom, (0xffu >> (SG_PERSIST_ATOM - n)) << skip, data, store->seq, flags);
+        append(p, l, atom, (0xffu >> (SG_PERSIST_ATOM - n)) << skip, data, store->seq, flags)->cpu =
+            store->cpu;
         at += n;
     }
     bound(p, l);
@@ -529,6 +531,26 @@ unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint
     return k;
 }
 
+unsigned sg_dom_line_flushed(const struct sg_persist *p, const struct line *l, uint64_t seq,
+                             unsigned vcpu)
+{
+    unsigned k = 0, i = 0;
+    bool glued = false;
+
+    for (uint32_t n = l->first; n; i++) {
+        const struct rec *r = sg_dom_rec(p, n);
+
+        if ((r->seq <= seq &&
+             (r->cpu == vcpu + 1 || (!(r->flags & REC_S2P) && r->late <= seq - r->seq))) ||
+            glued) {
+            k = i + 1;
+            glued = r->flags & REC_GLUE;
+        }
+        n = r->next;
+    }
+    return k;
+}
+
 void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k)
 {
     bool waits = false;
@@ -536,8 +558,9 @@ void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k)
     for (uint32_t n = l->first; n; k -= k > 0) {
         struct rec *r = sg_dom_rec(p, n);
 
-        if (k) {
+        if (k && r->flags & REC_S2P) {
             r->flags &= ~REC_S2P;
+            r->late = SG_MIN(p->seq - r->seq, UINT32_MAX);
         }
         waits |= r->flags & REC_WC;
         n = r->next;

@@ -126,7 +126,7 @@ struct sg_persist_limits {
     uint32_t s0_octets;   /* of one connection; the oldest move on at more; default 1 MiB */
     uint32_t s1_octets;   /* of one device; likewise; default 64 KiB */
     uint32_t line_stores; /* in one line's history; older ones merge; 8.., default 64 */
-    uint32_t stores;      /* in all histories; then 8 in each; default 1 Mi (24 MiB) */
+    uint32_t stores;      /* in all histories; then 8 in each; default 1 Mi (32 MiB) */
     bool check;           /* sg_assert_persist_state() after every event: slow; off */
 };
 
@@ -302,6 +302,16 @@ enum sg_persist_cpu_fence {
 /* E7, E8: moves what this vCPU flushed and stored non-temporally to S3.  Cheap if there is none. */
 void sg_persist_cpu_fence(struct sg_persist *p, const struct sg_persist_source *source,
                           enum sg_persist_cpu_fence kind);
+/*
+ * E5: a CPU has loaded a range, which may reach beyond extents, and has seen what was there.  So
+ * what adapters posted to its lines has arrived, with all that is before it in their S1, and, as
+ * far as it has to leave S0 for that, what is before it in the S0 of its connection; adapters in
+ * the order of their posting.  What other CPUs stored to these lines has left S2', and their
+ * earlier plain stores.  Counts with cpu_tracking off, too.  Cheap when nothing waits.  A source
+ * that is no CPU has nothing in S2' itself.
+ */
+void sg_persist_cpu_load(struct sg_persist *p, const struct sg_persist_source *source,
+                         uint64_t addr, uint64_t len);
 /*
  * Drains all store buffers: a device is about to act for a CPU.  Non-temporal stores stay: they are
  * not ordered with the write that tells the device.
@@ -548,6 +558,7 @@ enum sg_persist_event_kind {
     SG_PERSIST_EV_CUT, /* arg: outcome; data: seed; addr and at: the policy's range */
     SG_PERSIST_EV_RESTART,
     SG_PERSIST_EV_DMA_READ, /* logged only when something of the range was in S2' */
+    SG_PERSIST_EV_CPU_LOAD, /* logged only when it moved something */
     SG_PERSIST_EV_INPUTS,
     /* Consequences and acknowledgements. */
     SG_PERSIST_EV_POSTED = 64, /* S0 -> S1 */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From the wire to visibility: S0, S1, and the writes that leave them.
+ * From the wire to visibility: S0, and the events of adapters; posted.c has S1.
  *
  * S0 is a list of pieces per connection; a piece is the payload of one dma_write (at most a DDP
  * segment).  It moves on when it is due (placement_delay_ns), when the connection settles, or when
@@ -8,156 +8,9 @@
  * section 5.3 lets the order of placement differ from the order of sending, and RFC 5040 section
  * 5.5 promises nothing between Writes.
  *
- * S1 is one FIFO per device, as PCIe orders posted writes.  The root complex takes the head
- * spontaneously (posted_drain), or because the device does other DMA, which is ordered behind it.
- *
  * Without delay, reordering and a lazy root complex, a write passes straight through.
  */
 #include "persist/domain_impl.h"
-
-/* ---- FIFOs of pieces ---- */
-
-static struct piece *new_piece(const struct sg_persist_source *source, uint64_t addr,
-                               const void *buf, uint32_t len, uint64_t seq)
-{
-    struct piece *x = g_malloc(sizeof(*x) + len);
-
-    *x = (struct piece){ .source = *source, .addr = addr, .len = len, .seq = seq };
-    memcpy(x->data, buf, len);
-    return x;
-}
-
-static void fifo_push(struct fifo *f, struct piece *x)
-{
-    x->next = NULL;
-    if (f->tail) {
-        f->tail->next = x;
-    } else {
-        f->head = x;
-    }
-    f->tail = x;
-    f->octets += x->len;
-    f->count++;
-}
-
-/* Takes out the piece after prev; NULL: the head. */
-static struct piece *fifo_take(struct fifo *f, struct piece *prev)
-{
-    struct piece *x = prev ? prev->next : f->head;
-
-    if (prev) {
-        prev->next = x->next;
-    } else {
-        f->head = x->next;
-    }
-    if (f->tail == x) {
-        f->tail = prev;
-    }
-    f->octets -= x->len;
-    f->count--;
-    return x;
-}
-
-void sg_dom_fifo_clear(struct fifo *f)
-{
-    while (f->head) {
-        g_free(fifo_take(f, NULL));
-    }
-}
-
-/* ---- S1 ---- */
-
-/* E3 of one write. */
-static void become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *buf, size_t len,
-                           uint64_t seq, uint8_t mode)
-{
-    bool cached = mode == SG_MEM_MODE_CACHED || (p->config.ddio && mode != SG_MEM_MODE_DIRECT);
-
-    while (len) {
-        uint64_t off, n;
-        struct extent *e = sg_dom_extent(p, addr, 1, &off);
-
-        if (!e) {
-            return; /* the extent was removed meanwhile */
-        }
-        n = SG_MIN(len, e->size - off);
-        sg_dom_visible_write(p, e, off, buf, n, seq);
-        if (!cached) {
-            sg_dom_advance_range(p, e, off, n, SG_DOM_TO_S3, true);
-        }
-        sg_dom_pace(p, e, off, n);
-        addr += n;
-        buf += n;
-        len -= n;
-    }
-}
-
-/* The event that made a piece visible: its own, if nothing happened since. */
-static uint64_t visible_seq(struct sg_persist *p, const struct piece *x)
-{
-    if (p->seq <= x->seq + 1) {
-        return x->seq;
-    }
-    return sg_dom_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, x->len, 0);
-}
-
-/* The head of a device's S1 becomes visible. */
-static void post_visible(struct sg_persist *p, unsigned device)
-{
-    struct piece *x = fifo_take(&p->s1[device], NULL);
-
-    sg_dom_others_drain(p, -1);
-    become_visible(p, x->addr, x->data, x->len, visible_seq(p, x), x->source.mode);
-    g_free(x);
-}
-
-void sg_dom_arrive(struct sg_persist *p, unsigned device, uint32_t octets)
-{
-    struct piece *x = p->s1[device].head;
-
-    become_visible(p, x->addr, x->data, octets, x->seq, x->source.mode);
-    if (octets == x->len) {
-        g_free(fifo_take(&p->s1[device], NULL));
-        return;
-    }
-    x->addr += octets;
-    x->len -= octets;
-    p->s1[device].octets -= octets;
-    memmove(x->data, x->data + octets, x->len);
-}
-
-bool sg_dom_drain_posted(struct sg_persist *p, unsigned device)
-{
-    if (!p->s1[device].head) {
-        return false;
-    }
-    while (p->s1[device].head) {
-        post_visible(p, device);
-    }
-    return true;
-}
-
-/* The device posts a piece. */
-static void post(struct sg_persist *p, struct piece *x)
-{
-    unsigned device = x->source.unit;
-    struct fifo *f = &p->s1[device];
-
-    sg_dom_log(p, SG_PERSIST_EV_POSTED, &x->source, x->addr, x->len, 0);
-    fifo_push(f, x);
-    while (f->head &&
-           (p->config.posted_drain == SG_PERSIST_EAGER || f->octets > p->limits.s1_octets)) {
-        post_visible(p, device);
-    }
-    if (p->config.posted_drain == SG_PERSIST_RANDOM) {
-        if (f->head && sg_dom_below(&p->rng, p->config.one_in) == 0) {
-            for (uint64_t n = 1 + sg_dom_below(&p->rng, f->count); n; n--) {
-                post_visible(p, device);
-            }
-        }
-        p->posted_due_ns = SG_MIN(p->posted_due_ns, p->now_ns + SG_DOM_POSTED_DUE_NS);
-    }
-}
 
 /* ---- S0 ---- */
 
@@ -206,7 +59,7 @@ static struct piece *take_next(struct sg_persist *p, struct sg_dom_conn *c)
             prev = prev ? prev->next : c->s0.head;
         }
     }
-    return fifo_take(&c->s0, prev);
+    return sg_dom_fifo_take(&c->s0, prev);
 }
 
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
@@ -217,7 +70,7 @@ void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
         return;
     }
     while (c->s0.head) {
-        post(p, take_next(p, c));
+        sg_dom_post(p, take_next(p, c));
     }
     drop_conn(p, c);
 }
@@ -230,6 +83,7 @@ void sg_dom_place_clear(struct sg_persist *p)
     for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
         sg_dom_fifo_clear(&p->s1[d]);
     }
+    p->s1_devices = 0;
     p->place_due_ns = p->posted_due_ns = SG_NEVER;
 }
 
@@ -248,9 +102,9 @@ static void hold(struct sg_persist *p, struct piece *x)
     }
     x->due_ns = p->now_ns + delay;
     p->place_due_ns = SG_MIN(p->place_due_ns, x->due_ns);
-    fifo_push(&c->s0, x);
+    sg_dom_fifo_push(&c->s0, x);
     while (c->s0.octets > p->limits.s0_octets) {
-        post(p, take_next(p, c));
+        sg_dom_post(p, take_next(p, c));
     }
     if (!c->s0.head) {
         drop_conn(p, c);
@@ -266,7 +120,7 @@ static void place_due(struct sg_persist *p, struct sg_dom_conn *c)
         struct piece *next = x->next;
 
         if (x->due_ns <= p->now_ns) {
-            post(p, fifo_take(&c->s0, prev));
+            sg_dom_post(p, sg_dom_fifo_take(&c->s0, prev));
         } else if (p->config.placement_order == SG_PERSIST_RANDOM_ORDER) {
             prev = x;
         } else {
@@ -278,6 +132,76 @@ static void place_due(struct sg_persist *p, struct sg_dom_conn *c)
         p->place_due_ns = SG_MIN(p->place_due_ns, x->due_ns);
     }
 }
+
+/* ---- Loads ---- */
+
+bool sg_dom_posted_sees(const struct sg_persist *p, uint64_t lo, uint64_t last)
+{
+    for (unsigned i = 0; i < p->conn_order->len; i++) {
+        const struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, i);
+
+        if (sg_dom_fifo_last_for(&c->s0, lo, last)) {
+            return true;
+        }
+    }
+    for (uint64_t m = p->s1_devices; m; m &= m - 1) {
+        if (sg_dom_fifo_last_for(&p->s1[__builtin_ctzll(m)], lo, last)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Takes from a connection's S0 what is for these lines, and in order what is before it. */
+static void take_seen(struct sg_persist *p, struct sg_dom_conn *c, uint64_t lo, uint64_t last,
+                      GPtrArray *to)
+{
+    const struct piece *until = sg_dom_fifo_last_for(&c->s0, lo, last);
+    struct piece *prev = NULL;
+
+    while (until) {
+        struct piece *x = prev ? prev->next : c->s0.head;
+
+        until = x == until ? NULL : until;
+        if (p->config.placement_order == SG_PERSIST_RANDOM_ORDER &&
+            !sg_dom_piece_is_for(x, lo, last)) {
+            prev = x;
+        } else {
+            g_ptr_array_add(to, sg_dom_fifo_take(&c->s0, prev));
+        }
+    }
+}
+
+static gint by_event(gconstpointer a, gconstpointer b)
+{
+    const struct piece *x = *(struct piece *const *)a, *y = *(struct piece *const *)b;
+
+    return x->seq < y->seq ? -1 : 1;
+}
+
+void sg_dom_posted_seen(struct sg_persist *p, uint64_t lo, uint64_t last)
+{
+    GPtrArray *seen = g_ptr_array_new();
+
+    for (unsigned i = 0; i < p->conn_order->len;) {
+        struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, i);
+
+        take_seen(p, c, lo, last, seen);
+        if (c->s0.head) {
+            i++;
+        } else {
+            drop_conn(p, c);
+        }
+    }
+    g_ptr_array_sort(seen, by_event);
+    for (unsigned i = 0; i < seen->len; i++) {
+        sg_dom_post(p, g_ptr_array_index(seen, i));
+    }
+    g_ptr_array_free(seen, TRUE);
+    sg_dom_leave_s1(p, lo, last);
+}
+
+/* ---- Time ---- */
 
 void sg_persist_tick(struct sg_persist *p, uint64_t now_ns)
 {
@@ -337,11 +261,11 @@ bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *
     sg_dom_others_drain(p, -1);
     seq = sg_dom_log_payload(p, SG_PERSIST_EV_DMA_WRITE, source, addr, buf, len, source->mode);
     if (g->placement_delay_ns || g->placement_order == SG_PERSIST_RANDOM_ORDER) {
-        hold(p, new_piece(source, addr, buf, len, seq));
+        hold(p, sg_dom_new_piece(source, addr, buf, len, seq));
     } else if (g->posted_drain == SG_PERSIST_EAGER) {
-        become_visible(p, addr, buf, len, seq, source->mode);
+        sg_dom_become_visible(p, addr, buf, len, seq, source->mode);
     } else {
-        post(p, new_piece(source, addr, buf, len, seq));
+        sg_dom_post(p, sg_dom_new_piece(source, addr, buf, len, seq));
     }
     sg_dom_input_done(p);
     return true;
@@ -361,7 +285,7 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
     sg_dom_others_drain(p, -1);
     seq = sg_dom_log_payload(p, SG_PERSIST_EV_ATOM_STORE, source, addr, atom, SG_PERSIST_ATOM,
                              source->mode);
-    post(p, new_piece(source, addr, atom, SG_PERSIST_ATOM, seq));
+    sg_dom_post(p, sg_dom_new_piece(source, addr, atom, SG_PERSIST_ATOM, seq));
     sg_dom_input_done(p);
     return true;
 }
@@ -491,9 +415,9 @@ void sg_dom_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint6
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device };
 
     device_fence(p, device);
-    if (len && sg_dom_cpu_sees(p, addr, len)) {
+    if (len && sg_dom_cpu_sees(p, addr, len, -1)) {
         sg_dom_log(p, SG_PERSIST_EV_DMA_READ, &who, addr, len, 0);
-        sg_dom_cpu_seen(p, addr, len);
+        sg_dom_cpu_seen(p, addr, len, -1);
         sg_dom_step_done(p);
     }
 }

@@ -97,6 +97,7 @@ static const char *const event_names[] = {
     [SG_PERSIST_EV_CUT] = "cut",
     [SG_PERSIST_EV_RESTART] = "restart",
     [SG_PERSIST_EV_DMA_READ] = "dma-read",
+    [SG_PERSIST_EV_CPU_LOAD] = "cpu-load",
     [SG_PERSIST_EV_POSTED] = "posted",
     [SG_PERSIST_EV_VISIBLE] = "visible",
     [SG_PERSIST_EV_EVICTED] = "evicted",

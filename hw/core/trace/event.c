@@ -96,6 +96,7 @@ static const struct sg_trace_row rows[SG_TRACE_KINDS] = {
 
     [SG_TRACE_MARK] = { "mark", { UNIT, AT, LEN, ROOT, NAME }, .has_data = true,
                         .len_max = SG_TRACE_MARK_MAX },
+    [SG_TRACE_LOAD] = { "load", { UNIT, AT, ADDR, LEN, ROOT } },
 };
 /* clang-format on */
 

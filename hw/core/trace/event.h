@@ -62,6 +62,7 @@ enum sg_trace_kind {
     SG_TRACE_FRAME,     /* an Ethernet frame passes the port */
 
     SG_TRACE_MARK, /* of the guest; name: its kind, payload: the state that holds from now on */
+    SG_TRACE_LOAD, /* a CPU has loaded from a line that somebody else wrote since its last load */
     SG_TRACE_KINDS,
 };
 

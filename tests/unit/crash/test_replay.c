@@ -233,7 +233,12 @@ static void cpu_input(void)
     unsigned at = place_of(&len);
     struct sg_trace_event e = sg_crash_event(SG_TRACE_STORE, &who, BASE + at, len);
 
-    switch (below(9)) {
+    switch (below(11)) {
+    case 9:
+    case 10:
+        e.kind = SG_TRACE_LOAD;
+        sg_persist_cpu_load(m.p, &who, e.addr, e.len);
+        break;
     case 0:
     case 1:
         e.kind = SG_TRACE_CPU_FLUSH;

@@ -18,120 +18,7 @@
 
 #include "gt_machine.h"
 
-/* ---- Sets of machines ---- */
-
-static guint machine_hash(gconstpointer m)
-{
-    return gt_hash((const uint8_t *)m, sizeof(struct gt_machine));
-}
-
-static gboolean machine_equal(gconstpointer a, gconstpointer b)
-{
-    return memcmp(a, b, sizeof(struct gt_machine)) == 0;
-}
-
-static void add(struct gt_world *w, const struct gt_machine *m)
-{
-    if (w->machines->len >= w->most) {
-        w->too_many = true;
-    } else if (!g_hash_table_contains(w->known, m)) {
-        struct gt_machine *copy = g_memdup2(m, sizeof(*m));
-
-        g_hash_table_add(w->known, copy);
-        g_array_append_val(w->machines, copy);
-    }
-}
-
-static const struct gt_machine *machine_at(const struct gt_world *w, unsigned i)
-{
-    return g_array_index(w->machines, struct gt_machine *, i);
-}
-
 /* ---- Steps of all machines ---- */
-
-static void spontaneous(struct gt_world *w, const struct gt_machine *from)
-{
-    struct gt_machine m;
-
-    for (unsigned line = 0; line < GT_LINES && !gt_keeps_cache(w); line++) {
-        m = *from;
-        gt_evict(w, &m, line);
-        if (w->t->domain == SG_PERSIST_NONE && w->t->slip == GT_QUEUE_HOLDS_LINES) {
-            gt_drain(&m, line);
-        }
-        add(w, &m);
-        if (w->t->slip == GT_LINES_TEAR) {
-            m = *from;
-            memcpy(m.queue + line * GT_LINE + 2, m.cache + line * GT_LINE + 2, 2);
-            add(w, &m);
-        }
-        if (w->t->domain == SG_PERSIST_NONE && w->t->slip != GT_QUEUE_HOLDS_LINES) {
-            m = *from;
-            gt_drain(&m, line);
-            add(w, &m);
-        }
-    }
-    if (w->cutting) {
-        for (unsigned d = 0; d < GT_DEVICES; d++) {
-            if (from->arrived[d] < w->s1_count[d]) {
-                m = *from;
-                gt_arrive_one(w, &m, &w->s1[d][m.arrived[d]++]);
-                add(w, &m);
-                if (w->t->slip == GT_POSTED_ANY_ORDER) {
-                    m = *from;
-                    m.arrived[d]++;
-                    add(w, &m);
-                }
-            }
-        }
-        return;
-    }
-    m = *from;
-    if (m.drained < w->buffered && gt_leave_buffer(w, &m)) {
-        add(w, &m);
-        if (w->t->slip == GT_BUFFER_ANY_ORDER) {
-            m = *from;
-            m.drained++;
-            add(w, &m);
-        }
-    }
-    for (unsigned i = 0; i < w->nts; i++) {
-        if (gt_may_leave(w, from, i)) {
-            m = *from;
-            gt_leave(w, &m, i);
-            add(w, &m);
-        }
-    }
-}
-
-static void close_set(struct gt_world *w)
-{
-    for (unsigned i = 0; i < w->machines->len && !w->too_many; i++) {
-        spontaneous(w, machine_at(w, i));
-    }
-}
-
-/* What an event does to a machine; false: this machine's past contradicts it. */
-typedef bool machine_step(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x);
-
-static void step(struct gt_world *w, machine_step *what, const struct gt_part *x)
-{
-    GArray *old = w->machines;
-    GHashTable *known = w->known;
-
-    w->machines = g_array_new(FALSE, FALSE, sizeof(struct gt_machine *));
-    w->known = g_hash_table_new_full(machine_hash, machine_equal, g_free, NULL);
-    for (unsigned i = 0; i < old->len; i++) {
-        struct gt_machine m = *g_array_index(old, struct gt_machine *, i);
-
-        if (what(w, &m, x)) {
-            add(w, &m);
-        }
-    }
-    g_array_free(old, TRUE);
-    g_hash_table_destroy(known);
-    close_set(w);
-}
 
 static bool buffer_is_empty(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
@@ -153,12 +40,12 @@ static void another_acts(struct gt_world *w, int cpu)
     if (!w->buffered || w->buffer_cpu == cpu) {
         return;
     }
-    step(w, buffer_is_empty, NULL);
+    gt_step(w, buffer_is_empty, NULL);
     w->buffered = 0;
     for (unsigned i = 0; i < w->nts; i++) {
         w->nt[i].after = 0;
     }
-    step(w, forget_buffer, NULL);
+    gt_step(w, forget_buffer, NULL);
 }
 
 static bool all_left(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
@@ -236,11 +123,13 @@ static bool step_fence(const struct gt_world *w, struct gt_machine *m, const str
     return w->buffer_cpu != x->cpu || m->drained == w->buffered;
 }
 
+/* Who has read the lines of x saw what others than x->cpu stored there. */
 static bool step_read(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
     unsigned seen = 0, first = x->at / GT_LINE, last = (x->at + x->units - 1) / GT_LINE;
+    int own = x->cpu == UINT8_MAX ? -1 : x->cpu;
 
-    for (unsigned i = 0; i < w->buffered; i++) {
+    for (unsigned i = 0; i < w->buffered && w->buffer_cpu != own; i++) {
         unsigned line = gt_line_of(&w->buffer[i]);
 
         if (w->buffer[i].kind == BUFFERED_STORE && line >= first && line <= last) {
@@ -248,7 +137,7 @@ static bool step_read(const struct gt_world *w, struct gt_machine *m, const stru
         }
     }
     for (unsigned line = first; line <= last && w->t->slip != GT_NT_KEPT_FROM_READERS; line++) {
-        if (!gt_line_left(w, m, line, -1, -1)) {
+        if (!gt_line_left(w, m, line, -1, own)) {
             return false;
         }
     }
@@ -276,9 +165,9 @@ static void arrive(struct gt_world *w, const struct gt_part *x)
 
     another_acts(w, -1);
     foreign.cpu = UINT8_MAX;
-    step(w, line_has_left, &foreign);
+    gt_step(w, line_has_left, &foreign);
     memset(w->visible + x->at, x->value, x->units);
-    step(w, step_arrive, x);
+    gt_step(w, step_arrive, x);
 }
 
 static void post(struct gt_world *w, unsigned device, const struct gt_part *x)
@@ -330,7 +219,7 @@ static void into_buffer(struct gt_world *w, const struct gt_part *x, enum gt_buf
     w->buffer[w->buffered] = *x;
     w->buffer[w->buffered++].kind = kind;
     w->buffer_cpu = x->cpu;
-    close_set(w);
+    gt_close(w);
 }
 
 /* Where the cache is kept a store's part in a line leaves the buffer as one, else by atoms. */
@@ -340,9 +229,9 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
 
     another_acts(w, e->who);
     while (next_part(&whole, &x, true)) {
-        step(w, line_has_left, &x);
+        gt_step(w, line_has_left, &x);
         if (!w->t->store_buffer) {
-            step(w, step_fold, &x);
+            gt_step(w, step_fold, &x);
         }
     }
     memset(w->visible + range.at, range.value, range.units);
@@ -351,7 +240,7 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
             x.more = range.units && range.at % GT_LINE;
             into_buffer(w, &x, BUFFERED_STORE);
         } else {
-            step(w, step_store, &x);
+            gt_step(w, step_store, &x);
         }
     }
 }
@@ -362,7 +251,7 @@ static void store_nt_event(struct gt_world *w, const struct gt_event *e, struct 
 
     another_acts(w, e->who);
     while (next_part(&range, &x, false)) {
-        step(w, line_has_left, &x);
+        gt_step(w, line_has_left, &x);
         for (unsigned i = 0; i < w->buffered; i++) {
             if (w->buffer[i].kind == BUFFERED_STORE &&
                 gt_line_of(&w->buffer[i]) == gt_line_of(&x)) {
@@ -371,7 +260,7 @@ static void store_nt_event(struct gt_world *w, const struct gt_event *e, struct 
         }
         memset(w->visible + x.at, x.value, x.units);
         w->nt[w->nts++] = x;
-        close_set(w);
+        gt_close(w);
     }
 }
 
@@ -381,10 +270,10 @@ static void cpu_flush_event(struct gt_world *w, const struct gt_event *e, struct
     if (w->t->store_buffer) {
         into_buffer(w, &x, e->how == SG_PERSIST_CLFLUSH ? BUFFERED_CLFLUSH : BUFFERED_NOTE);
     } else if (e->how == SG_PERSIST_CLFLUSH) {
-        step(w, step_own_left, &x);
-        step(w, step_evict, &x);
+        gt_step(w, step_own_left, &x);
+        gt_step(w, step_evict, &x);
     } else {
-        step(w, step_note, &x);
+        gt_step(w, step_note, &x);
     }
 }
 
@@ -398,17 +287,92 @@ static void flush_event(struct gt_world *w, const struct gt_event *e, struct gt_
         fence_device(w, e->who);
     }
     while (e->how & SG_FLUSH_PERSISTENT && next_part(&range, &x, true)) {
-        step(w, step_evict, &x);
+        gt_step(w, step_evict, &x);
         if (w->t->domain == SG_PERSIST_NONE) {
-            step(w, step_drain, &x);
+            gt_step(w, step_drain, &x);
         }
     }
 }
 
-static void swap_event(struct gt_world *w, const struct gt_event *e, struct gt_part x)
+/* An adapter has read a range. */
+static void device_read(struct gt_world *w, const struct gt_event *e, struct gt_part x)
 {
     fence_device(w, e->who);
-    step(w, step_read, &x);
+    x.cpu = UINT8_MAX;
+    gt_step(w, step_read, &x);
+}
+
+/* So many of a queue's first parts have to arrive if the range was seen; 0: none. */
+static unsigned queued_for(const struct gt_world *w, const struct gt_part *queue, unsigned count,
+                           const struct gt_part *x)
+{
+    unsigned unit = w->t->slip == GT_LOAD_OF_ITS_OCTETS ? 1 : GT_LINE;
+
+    while (count && ((queue[count - 1].at + queue[count - 1].units - 1) / unit < x->at / unit ||
+                     queue[count - 1].at / unit > (x->at + x->units - 1) / unit)) {
+        count--;
+    }
+    return count;
+}
+
+static void take_first(struct gt_part *queue, unsigned *count, unsigned n)
+{
+    *count -= n;
+    memmove(queue, queue + n, *count * sizeof(*queue));
+}
+
+/* The queue with parts left that begins with the older event. */
+static unsigned older(struct gt_part queue[GT_DEVICES][64], const unsigned left[GT_DEVICES])
+{
+    return !left[0] || (left[1] && queue[1][0].event < queue[0][0].event);
+}
+
+/* What of S0 was seen moves on, by whole segments. */
+static void settle_seen(struct gt_world *w, const struct gt_part *x)
+{
+    unsigned n[GT_DEVICES];
+
+    for (unsigned d = 0; d < GT_DEVICES; d++) {
+        n[d] = queued_for(w, w->s0[d], w->s0_count[d], x);
+        while (n[d] && n[d] < w->s0_count[d] && w->s0[d][n[d]].event == w->s0[d][n[d] - 1].event) {
+            n[d]++;
+        }
+    }
+    while (n[0] || n[1]) {
+        unsigned d = older(w->s0, n);
+
+        post(w, d, &w->s0[d][0]);
+        take_first(w->s0[d], &w->s0_count[d], 1);
+        n[d]--;
+    }
+}
+
+/* A CPU has loaded: what was posted to these lines has arrived, in the order of posting. */
+static void load_event(struct gt_world *w, struct gt_part x)
+{
+    unsigned n[GT_DEVICES];
+
+    if (w->t->slip == GT_LOAD_PROVES_NOTHING) {
+        return;
+    }
+    settle_seen(w, &x);
+    for (unsigned d = 0; d < GT_DEVICES; d++) {
+        n[d] = queued_for(w, w->s1[d], w->s1_count[d], &x);
+    }
+    while (n[0] || n[1]) {
+        unsigned d = older(w->s1, n);
+
+        arrive(w, &w->s1[d][0]);
+        take_first(w->s1[d], &w->s1_count[d], 1);
+        n[d]--;
+    }
+    x.cpu = w->t->slip == GT_LOAD_OF_OWN_STORES ? UINT8_MAX : x.cpu;
+    gt_step(w, step_read, &x);
+}
+
+static void swap_event(struct gt_world *w, const struct gt_event *e, struct gt_part x)
+{
+    device_read(w, e, x);
     if (!e->how && (w->visible[x.at] != x.value || w->visible[x.at + 1] != x.value)) {
         arrive(w, &x);
     }
@@ -422,7 +386,7 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
     struct gt_part range = x;
 
     if (w->t->slip == GT_NT_LEAVES_ANY_TIME_ANOTHER_ACTS && e->kind == GT_WRITE) {
-        step(w, all_left, NULL);
+        gt_step(w, all_left, NULL);
     }
     switch (e->kind) {
     case GT_WRITE:
@@ -440,8 +404,10 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         fence_device(w, e->who);
         break;
     case GT_READ:
-        fence_device(w, e->who);
-        step(w, step_read, &x);
+        device_read(w, e, x);
+        break;
+    case GT_LOAD:
+        load_event(w, x);
         break;
     case GT_FLUSH:
         flush_event(w, e, x);
@@ -456,14 +422,14 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         cpu_flush_event(w, e, x);
         break;
     case GT_CPU_FENCE:
-        step(w, step_fence, &x);
+        gt_step(w, step_fence, &x);
         break;
     case GT_SYNC:
         another_acts(w, -1);
         break;
     default:
         while (w->t->domain == SG_PERSIST_NONE && next_part(&range, &x, true)) {
-            step(w, step_drain, &x);
+            gt_step(w, step_drain, &x);
         }
     }
 }
@@ -487,13 +453,13 @@ static void cut(struct gt_world *w)
     bool whole = w->t->domain == SG_PERSIST_WHOLE;
 
     if (whole) {
-        step(w, buffer_is_empty, NULL);
-        step(w, all_left, NULL);
+        gt_step(w, buffer_is_empty, NULL);
+        gt_step(w, all_left, NULL);
     }
     w->cutting = true;
-    step(w, between_stores, NULL);
+    gt_step(w, between_stores, NULL);
     if (whole) {
-        step(w, everything_arrived, NULL);
+        gt_step(w, everything_arrived, NULL);
     }
 }
 
@@ -503,22 +469,20 @@ GHashTable *ground_truth(const struct gt_trace *trace, unsigned most)
     struct gt_machine first = { .drained = 0 };
     GHashTable *set = NULL;
 
-    w.machines = g_array_new(FALSE, FALSE, sizeof(struct gt_machine *));
-    w.known = g_hash_table_new_full(machine_hash, machine_equal, g_free, NULL);
-    add(&w, &first);
+    gt_begin(&w);
+    gt_add(&w, &first);
     for (w.now = 0; w.now < trace->count && !w.too_many; w.now++) {
         run_event(&w, &trace->event[w.now]);
     }
     cut(&w);
     for (unsigned i = 0; i < w.machines->len && !w.too_many; i++) {
-        const struct gt_machine *m = machine_at(&w, i);
+        const struct gt_machine *m = gt_machine_at(&w, i);
 
         set = set ? set : gt_set_new();
         gt_set_add(set, gt_keeps_cache(&w)                 ? m->cache
                         : trace->domain == SG_PERSIST_NONE ? m->media
                                                            : m->queue);
     }
-    g_array_free(w.machines, TRUE);
-    g_hash_table_destroy(w.known);
+    gt_end(&w);
     return set;
 }

@@ -38,6 +38,7 @@ enum gt_kind {
     GT_OTHER,        /* a device that is no adapter writes (half of) an atom */
     GT_STORE,        /* vCPU who; how: enum gt_report */
     GT_STORE_NT,
+    GT_LOAD,      /* vCPU who */
     GT_CPU_FLUSH, /* vCPU who; how: enum sg_persist_cpu_flush */
     GT_CPU_FENCE,
     GT_SYNC, /* a CPU tells a device something */
@@ -70,6 +71,9 @@ enum gt_slip {
     GT_FLUSH_OF_CACHE_ONLY, /* a Flush leaves S1 alone */
     GT_BUFFER_ANY_ORDER,
     GT_LINES_TEAR, /* no order within a line */
+    GT_LOAD_PROVES_NOTHING,
+    GT_LOAD_OF_OWN_STORES, /* a CPU that loads its own store has waited for it */
+    GT_LOAD_OF_ITS_OCTETS, /* not of the lines */
     GT_SLIPS,
 };
 

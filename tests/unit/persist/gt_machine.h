@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A machine of the ground truth: where its data are, and how they may move.  Shared by gt_machine.c
- * (one machine) and ground_truth.c (all of them) only.
+ * (one machine), gt_set.c (all of them) and ground_truth.c (what the trace does to them) only.
  */
 #ifndef SG_TESTS_PERSIST_GT_MACHINE_H
 #define SG_TESTS_PERSIST_GT_MACHINE_H
@@ -65,5 +65,18 @@ void gt_note(const struct gt_world *w, struct gt_machine *m, unsigned cpu, unsig
 bool gt_leave_buffer(const struct gt_world *w, struct gt_machine *m);
 /* DMA of one part becomes visible. */
 void gt_arrive_one(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x);
+
+/* ---- gt_set.c ---- */
+
+void gt_begin(struct gt_world *w);
+void gt_end(struct gt_world *w);
+void gt_add(struct gt_world *w, const struct gt_machine *m);
+const struct gt_machine *gt_machine_at(const struct gt_world *w, unsigned i);
+/* Adds what spontaneous moves make of each. */
+void gt_close(struct gt_world *w);
+/* What an event does to a machine; false: this machine's past contradicts it. */
+typedef bool machine_step(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x);
+/* Does it to all of them, and closes the set. */
+void gt_step(struct gt_world *w, machine_step *what, const struct gt_part *x);
 
 #endif

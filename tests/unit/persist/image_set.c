@@ -44,8 +44,8 @@ bool gt_set_has(GHashTable *set, const uint8_t image[GT_WORLD])
 void gt_print(GString *out, const struct gt_trace *t)
 {
     static const char *const name[GT_KINDS] = {
-        "write", "atom",  "swap",     "settle",    "fence-device", "read", "flush",
-        "other", "store", "store-nt", "cpu-flush", "cpu-fence",    "sync", "deep-flush",
+        "write", "atom",     "swap", "settle",    "fence-device", "read", "flush",      "other",
+        "store", "store-nt", "load", "cpu-flush", "cpu-fence",    "sync", "deep-flush",
     };
 
     g_string_append_printf(out, "domain %u ddio %d s0 %d s1 %d store-buffer %d:", t->domain,

@@ -124,6 +124,9 @@ static void run_event(struct dom_rig *r, const struct gt_event *e)
     case GT_STORE_NT:
         store(r, e, data);
         break;
+    case GT_LOAD:
+        sg_persist_cpu_load(r->p, &who, RIG_BASE + e->at * HALF, e->units * HALF);
+        break;
     case GT_CPU_FLUSH:
         sg_persist_cpu_flush(r->p, &who, RIG_BASE + e->at * HALF, e->how);
         break;

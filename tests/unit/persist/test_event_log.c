@@ -89,7 +89,11 @@ static void random_event(struct dom_rig *r, uint64_t *now, struct sg_pm_op *op)
     uint8_t buf[200];
 
     memset(buf, below(256), sizeof(buf));
-    switch (below(15)) {
+    switch (below(16)) {
+    case 15:
+        sg_persist_cpu_load(r->p, &(struct sg_persist_source){ SG_PERSIST_CPU, .unit = below(2) },
+                            RIG_BASE + off, 1 + below(200));
+        break;
     case 0:
         op->len = 4096;
         op->flags = 1 + below(3);

@@ -75,7 +75,11 @@ static struct gt_event cpu_event(void)
     struct gt_event e = { .kind = GT_STORE, .who = below(5) == 0, .at = place() };
 
     e.units = 1 + below(3);
-    switch (below(10)) {
+    switch (below(12)) {
+    case 10:
+    case 11:
+        e.kind = GT_LOAD;
+        break;
     case 0:
     case 1:
         e.kind = GT_CPU_FENCE;

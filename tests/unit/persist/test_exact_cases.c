@@ -16,6 +16,7 @@ enum { X = 0, X2 = 2, X3 = 4, FLAG = 14, Y = GT_LINE };
     { .kind = GT_STORE_NT, .who = cpu, .at = place, .units = 2, .value = v, .how = GT_TOLD_BOTH }
 #define CLWB(cpu, place) \
     { .kind = GT_CPU_FLUSH, .who = cpu, .at = place, .units = 1, .how = SG_PERSIST_CLWB }
+#define LOAD(cpu, place) { .kind = GT_LOAD, .who = cpu, .at = place, .units = 2 }
 #define SFENCE(cpu) { .kind = GT_CPU_FENCE, .who = cpu, .units = 1, .how = SG_PERSIST_SFENCE }
 
 #define ADR .domain = SG_PERSIST_ADR, .ddio = true
@@ -135,6 +136,9 @@ static void non_temporal(void)
         { "while another CPU flushes the same line",
           { ADR, .event = { NT(0, X, 1), CLWB(1, X), SFENCE(1) } },
           2 },
+        { "in its processor at another's CLWB, in the cache at its fence",
+          { ADR, .event = { NT(0, X, 1), CLWB(1, X), STORE(0, X2, 2), SFENCE(1) } },
+          3 },
         { "while an adapter writes another line",
           { .domain = SG_PERSIST_ADR, .event = { NT(0, X, 1), WRITE(0, Y, 2, 2) } },
           2 },
@@ -195,6 +199,33 @@ static void several_adapters(void)
     EXACTLY(table);
 }
 
+static void loads(void)
+{
+    static const struct sequence table[] = {
+        { "posted, loaded, another line",
+          { .domain = SG_PERSIST_ADR,
+            .s1 = true,
+            .event = { WRITE(0, X, 4, 1), WRITE(0, Y, 2, 2), LOAD(0, X) } },
+          2 },
+        { "posted, loaded in the cache",
+          { ADR, .s1 = true, .event = { WRITE(0, X, 2, 1), WRITE(0, Y, 2, 2), LOAD(0, Y) } },
+          4 },
+        { "in the adapter, loaded, CLWB, SFENCE",
+          { ADR, .s0 = true, .event = { WRITE(0, X, 2, 1), LOAD(0, X), CLWB(0, X), SFENCE(0) } },
+          1 },
+        { "non-temporal, loaded by its CPU", { ADR, .event = { NT(0, X, 1), LOAD(0, X) } }, 2 },
+        { "non-temporal, loaded by another", { ADR, .event = { NT(0, X, 1), LOAD(1, X2) } }, 1 },
+        { "non-temporal, another line loaded", { ADR, .event = { NT(0, X, 1), LOAD(1, Y) } }, 2 },
+        { "stored before what was loaded",
+          { .domain = SG_PERSIST_EADR,
+            .store_buffer = true,
+            .event = { STORE(0, Y, 1), STORE(0, X, 2), STORE(0, Y, 3), LOAD(1, X) } },
+          2 },
+    };
+
+    EXACTLY(table);
+}
+
 static const struct t_case cases[] = {
     { "a CPU's store into a line that DMA made dirty", store_beside_dma },
     { "an Atomic beside data that DMA wrote", atomic_beside_dma },
@@ -202,6 +233,7 @@ static const struct t_case cases[] = {
     { "a CLWB before DMA writes the line", clwb_before_dma },
     { "non-temporal stores", non_temporal },
     { "posted writes of several adapters", several_adapters },
+    { "loads", loads },
     { "generations of a line in the write-pending queue", generations },
 };
 

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * S1: posted writes on their way to visibility, and FIFOs of pieces.
+ *
+ * S1 is one FIFO per device, as PCIe orders posted writes.  The root complex takes the head
+ * spontaneously (posted_drain), because the device does other DMA, which is ordered behind it, or
+ * because somebody has read what it brought.
+ */
+#include "persist/domain_impl.h"
+
+/* ---- FIFOs of pieces ---- */
+
+struct piece *sg_dom_new_piece(const struct sg_persist_source *source, uint64_t addr,
+                               const void *buf, uint32_t len, uint64_t seq)
+{
+    struct piece *x = g_malloc(sizeof(*x) + len);
+
+    *x = (struct piece){ .source = *source, .addr = addr, .len = len, .seq = seq };
+    memcpy(x->data, buf, len);
+    return x;
+}
+
+void sg_dom_fifo_push(struct fifo *f, struct piece *x)
+{
+    x->next = NULL;
+    if (f->tail) {
+        f->tail->next = x;
+    } else {
+        f->head = x;
+    }
+    f->tail = x;
+    f->octets += x->len;
+    f->count++;
+}
+
+/* Takes out the piece after prev; NULL: the head. */
+struct piece *sg_dom_fifo_take(struct fifo *f, struct piece *prev)
+{
+    struct piece *x = prev ? prev->next : f->head;
+
+    if (prev) {
+        prev->next = x->next;
+    } else {
+        f->head = x->next;
+    }
+    if (f->tail == x) {
+        f->tail = prev;
+    }
+    f->octets -= x->len;
+    f->count--;
+    return x;
+}
+
+void sg_dom_fifo_clear(struct fifo *f)
+{
+    while (f->head) {
+        g_free(sg_dom_fifo_take(f, NULL));
+    }
+}
+
+/* ---- S1 ---- */
+
+/* E3 of one write. */
+void sg_dom_become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *buf, size_t len,
+                           uint64_t seq, uint8_t mode)
+{
+    bool cached = mode == SG_MEM_MODE_CACHED || (p->config.ddio && mode != SG_MEM_MODE_DIRECT);
+
+    while (len) {
+        uint64_t off, n;
+        struct extent *e = sg_dom_extent(p, addr, 1, &off);
+
+        if (!e) {
+            return; /* the extent was removed meanwhile */
+        }
+        n = SG_MIN(len, e->size - off);
+        sg_dom_visible_write(p, e, off, buf, n, seq);
+        if (!cached) {
+            sg_dom_advance_range(p, e, off, n, SG_DOM_TO_S3, true);
+        }
+        sg_dom_pace(p, e, off, n);
+        addr += n;
+        buf += n;
+        len -= n;
+    }
+}
+
+/* The event that made a piece visible: its own, if nothing happened since. */
+static uint64_t visible_seq(struct sg_persist *p, const struct piece *x, uint32_t octets)
+{
+    if (p->seq <= x->seq + 1) {
+        return x->seq;
+    }
+    return sg_dom_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, octets, 0);
+}
+
+/* The first octets of the head of a device's S1 become visible, by this event. */
+static void arrive(struct sg_persist *p, unsigned device, uint32_t octets, uint64_t seq)
+{
+    struct fifo *f = &p->s1[device];
+    struct piece *x = f->head;
+
+    sg_dom_become_visible(p, x->addr, x->data, octets, seq, x->source.mode);
+    if (octets == x->len) {
+        g_free(sg_dom_fifo_take(f, NULL));
+        p->s1_devices &= ~((uint64_t)!f->head << device);
+        return;
+    }
+    x->addr += octets;
+    x->len -= octets;
+    f->octets -= octets;
+    memmove(x->data, x->data + octets, x->len);
+}
+
+void sg_dom_arrive(struct sg_persist *p, unsigned device, uint32_t octets)
+{
+    arrive(p, device, octets, p->s1[device].head->seq);
+}
+
+/* The head of a device's S1 becomes visible, or its first octets. */
+static void post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
+{
+    sg_dom_others_drain(p, -1);
+    arrive(p, device, octets, visible_seq(p, p->s1[device].head, octets));
+}
+
+static void post_head_visible(struct sg_persist *p, unsigned device)
+{
+    post_visible(p, device, p->s1[device].head->len);
+}
+
+bool sg_dom_drain_posted(struct sg_persist *p, unsigned device)
+{
+    if (!p->s1[device].head) {
+        return false;
+    }
+    while (p->s1[device].head) {
+        post_head_visible(p, device);
+    }
+    return true;
+}
+
+/* The device posts a piece. */
+void sg_dom_post(struct sg_persist *p, struct piece *x)
+{
+    unsigned device = x->source.unit;
+    struct fifo *f = &p->s1[device];
+
+    sg_dom_log(p, SG_PERSIST_EV_POSTED, &x->source, x->addr, x->len, 0);
+    sg_dom_fifo_push(f, x);
+    p->s1_devices |= 1ull << device;
+    while (f->head &&
+           (p->config.posted_drain == SG_PERSIST_EAGER || f->octets > p->limits.s1_octets)) {
+        post_head_visible(p, device);
+    }
+    if (p->config.posted_drain == SG_PERSIST_RANDOM) {
+        if (f->head && sg_dom_below(&p->rng, p->config.one_in) == 0) {
+            for (uint64_t n = 1 + sg_dom_below(&p->rng, f->count); n; n--) {
+                post_head_visible(p, device);
+            }
+        }
+        p->posted_due_ns = SG_MIN(p->posted_due_ns, p->now_ns + SG_DOM_POSTED_DUE_NS);
+    }
+}
+
+struct piece *sg_dom_fifo_last_for(const struct fifo *f, uint64_t lo, uint64_t last)
+{
+    struct piece *found = NULL;
+
+    for (struct piece *x = f->head; x; x = x->next) {
+        if (sg_dom_piece_is_for(x, lo, last)) {
+            found = x;
+        }
+    }
+    return found;
+}
+
+/* What of S1 is for these lines has arrived, and what is before it. */
+void sg_dom_leave_s1(struct sg_persist *p, uint64_t lo, uint64_t last)
+{
+    const struct piece *until[SG_PERSIST_DEVICES] = { NULL };
+    uint64_t left = 0;
+
+    for (uint64_t m = p->s1_devices; m; m &= m - 1) {
+        unsigned d = __builtin_ctzll(m);
+
+        until[d] = sg_dom_fifo_last_for(&p->s1[d], lo, last);
+        left |= (uint64_t)(until[d] != NULL) << d;
+    }
+    while (left) {
+        unsigned d = __builtin_ctzll(left);
+        const struct piece *x;
+
+        for (uint64_t m = left; m; m &= m - 1) {
+            unsigned other = __builtin_ctzll(m);
+
+            d = p->s1[other].head->seq < p->s1[d].head->seq ? other : d;
+        }
+        x = p->s1[d].head;
+        left &= ~((uint64_t)(x == until[d]) << d);
+        post_visible(p, d, x == until[d] ? SG_MIN(x->len, last + 1 - x->addr) : x->len);
+    }
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The set of machines: none twice, and closed over the spontaneous moves. */
+#include <string.h>
+
+#include "gt_machine.h"
+
+static guint machine_hash(gconstpointer m)
+{
+    return gt_hash((const uint8_t *)m, sizeof(struct gt_machine));
+}
+
+static gboolean machine_equal(gconstpointer a, gconstpointer b)
+{
+    return memcmp(a, b, sizeof(struct gt_machine)) == 0;
+}
+
+void gt_add(struct gt_world *w, const struct gt_machine *m)
+{
+    if (w->machines->len >= w->most) {
+        w->too_many = true;
+    } else if (!g_hash_table_contains(w->known, m)) {
+        struct gt_machine *copy = g_memdup2(m, sizeof(*m));
+
+        g_hash_table_add(w->known, copy);
+        g_array_append_val(w->machines, copy);
+    }
+}
+
+const struct gt_machine *gt_machine_at(const struct gt_world *w, unsigned i)
+{
+    return g_array_index(w->machines, struct gt_machine *, i);
+}
+
+static void spontaneous(struct gt_world *w, const struct gt_machine *from)
+{
+    struct gt_machine m;
+
+    for (unsigned line = 0; line < GT_LINES && !gt_keeps_cache(w); line++) {
+        m = *from;
+        gt_evict(w, &m, line);
+        if (w->t->domain == SG_PERSIST_NONE && w->t->slip == GT_QUEUE_HOLDS_LINES) {
+            gt_drain(&m, line);
+        }
+        gt_add(w, &m);
+        if (w->t->slip == GT_LINES_TEAR) {
+            m = *from;
+            memcpy(m.queue + line * GT_LINE + 2, m.cache + line * GT_LINE + 2, 2);
+            gt_add(w, &m);
+        }
+        if (w->t->domain == SG_PERSIST_NONE && w->t->slip != GT_QUEUE_HOLDS_LINES) {
+            m = *from;
+            gt_drain(&m, line);
+            gt_add(w, &m);
+        }
+    }
+    if (w->cutting) {
+        for (unsigned d = 0; d < GT_DEVICES; d++) {
+            if (from->arrived[d] < w->s1_count[d]) {
+                m = *from;
+                gt_arrive_one(w, &m, &w->s1[d][m.arrived[d]++]);
+                gt_add(w, &m);
+                if (w->t->slip == GT_POSTED_ANY_ORDER) {
+                    m = *from;
+                    m.arrived[d]++;
+                    gt_add(w, &m);
+                }
+            }
+        }
+        return;
+    }
+    m = *from;
+    if (m.drained < w->buffered && gt_leave_buffer(w, &m)) {
+        gt_add(w, &m);
+        if (w->t->slip == GT_BUFFER_ANY_ORDER) {
+            m = *from;
+            m.drained++;
+            gt_add(w, &m);
+        }
+    }
+    for (unsigned i = 0; i < w->nts; i++) {
+        if (gt_may_leave(w, from, i)) {
+            m = *from;
+            gt_leave(w, &m, i);
+            gt_add(w, &m);
+        }
+    }
+}
+
+void gt_close(struct gt_world *w)
+{
+    for (unsigned i = 0; i < w->machines->len && !w->too_many; i++) {
+        spontaneous(w, gt_machine_at(w, i));
+    }
+}
+
+void gt_step(struct gt_world *w, machine_step *what, const struct gt_part *x)
+{
+    GArray *old = w->machines;
+    GHashTable *known = w->known;
+
+    w->machines = g_array_new(FALSE, FALSE, sizeof(struct gt_machine *));
+    w->known = g_hash_table_new_full(machine_hash, machine_equal, g_free, NULL);
+    for (unsigned i = 0; i < old->len; i++) {
+        struct gt_machine m = *g_array_index(old, struct gt_machine *, i);
+
+        if (what(w, &m, x)) {
+            gt_add(w, &m);
+        }
+    }
+    g_array_free(old, TRUE);
+    g_hash_table_destroy(known);
+    gt_close(w);
+}
+
+void gt_begin(struct gt_world *w)
+{
+    w->machines = g_array_new(FALSE, FALSE, sizeof(struct gt_machine *));
+    w->known = g_hash_table_new_full(machine_hash, machine_equal, g_free, NULL);
+}
+
+void gt_end(struct gt_world *w)
+{
+    g_array_free(w->machines, TRUE);
+    g_hash_table_destroy(w->known);
+}
