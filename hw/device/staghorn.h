@@ -130,6 +130,8 @@ void staghorn_power_lost(void);
  */
 bool staghorn_pm_attach(StaghornState *s, Error **errp);
 void staghorn_pm_detach(StaghornState *s);
+/* The machine's address of a range of the bus; false: not all of it is persistent memory. */
+bool staghorn_pm_find(StaghornState *s, uint64_t addr, uint64_t len, uint64_t *to);
 /* The function was reset: its posted writes arrive. */
 void staghorn_pm_reset(StaghornState *s);
 bool staghorn_is_powered_off(const StaghornState *s);

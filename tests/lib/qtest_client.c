@@ -305,6 +305,11 @@ void qtest_stop(struct qtest *q)
     }
 }
 
+pid_t qtest_pid(const struct qtest *q)
+{
+    return q->pid;
+}
+
 void qtest_kill(struct qtest *q)
 {
     kill(q->pid, SIGKILL);

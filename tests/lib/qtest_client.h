@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { QTEST_PATIENCE_S = 20 };
 
@@ -29,6 +30,8 @@ struct qtest *qtest_start_beside(const char *args);
 void qtest_end_leftovers(void);
 /* Asks QEMU to end; fails if it exits with an error or has written a sanitizer's report. */
 void qtest_stop(struct qtest *q);
+/* QEMU's process. */
+pid_t qtest_pid(const struct qtest *q);
 /* Kills QEMU without warning. */
 void qtest_kill(struct qtest *q);
 /*

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-from . import accel, agent, debugging, domain, errors, firmware, impair, lab, options, paths
+from . import accel, agent, crash, debugging, domain, errors, firmware, impair, lab, options, paths
 from . import plug, ports, transfer
 from . import console as console_module
 from .errors import LabError, UsageError
@@ -655,6 +655,7 @@ def make_parser():
         vm + [("state", {"choices": ("up", "down")})] + which,
     )
     _add_impair(verbs)
+    crash.add(verbs)
     _add_simple(
         verbs, "on", do_on, "switch a VM on again and wait until it is ready", vm
     ).add_argument("--timeout", type=float, metavar="S", help="seconds until it must be ready")

@@ -100,6 +100,11 @@ enum sg_observed_kind {
     SG_OBSERVED_COMPLETED,
     /* qpn, msn, opcode, ordinal of a request of the peer; TCP has all of this response to it. */
     SG_OBSERVED_ANSWERED,
+    /*
+     * A Verify of a region with persistent memory has ended: qpn, msn, ordinal, to, length, status
+     * (0: as asked), opcode, addr, hash.
+     */
+    SG_OBSERVED_VERIFIED,
     SG_OBSERVED_KINDS,
 };
 
@@ -108,8 +113,9 @@ enum { SG_OBSERVED_ADDRESSES = 36 };
 
 /* Members that a kind does not have are 0. */
 struct sg_observed {
-    uint8_t kind;    /* enum sg_observed_kind */
-    uint8_t opcode;  /* WORK, ANSWERED: enum sg_wr_opcode; COMPLETED: enum sg_wc_opcode */
+    uint8_t kind; /* enum sg_observed_kind */
+    /* WORK, ANSWERED: enum sg_wr_opcode; COMPLETED: enum sg_wc_opcode; VERIFIED: enum sg_hash */
+    uint8_t opcode;
     bool passive;    /* the peer began */
     uint16_t status; /* GONE: enum sg_cm_status; COMPLETED: enum sg_wc_status */
     uint32_t qpn;    /* own */
@@ -120,7 +126,10 @@ struct sg_observed {
     uint64_t wr_id;
     uint64_t ordinal;
     uint64_t response;        /* ANSWERED: the response's own ordinal, in our direction */
+    uint64_t addr;            /* VERIFIED: of the range's first octet */
     const uint8_t *addresses; /* SG_OBSERVED_ADDRESSES octets, valid during the call */
+    const uint8_t *hash;      /* VERIFIED: what the peer expected, likewise */
+    uint8_t hash_len;         /* 0: it asked for the hash */
 };
 
 struct sg_host_ops {

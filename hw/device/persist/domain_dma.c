@@ -484,6 +484,11 @@ void staghorn_pm_detach(StaghornState *s)
     s->domain = NULL;
 }
 
+bool staghorn_pm_find(StaghornState *s, uint64_t addr, uint64_t len, uint64_t *to)
+{
+    return s->domain && s->domain->model && len && translate_all(s, addr, len, false, to);
+}
+
 bool staghorn_is_powered_off(const StaghornState *s)
 {
     return s->domain && is_powered_off(s);

@@ -45,7 +45,7 @@ void staghorn_record_frame(StaghornState *s, const struct iovec *iov, unsigned n
 static const uint8_t kinds[SG_OBSERVED_KINDS] = {
     [SG_OBSERVED_CONNECTED] = SG_TRACE_CONNECTED, [SG_OBSERVED_GONE] = SG_TRACE_DISCONNECTED,
     [SG_OBSERVED_WORK] = SG_TRACE_WORK,           [SG_OBSERVED_COMPLETED] = SG_TRACE_COMPLETED,
-    [SG_OBSERVED_ANSWERED] = SG_TRACE_ANSWERED,
+    [SG_OBSERVED_ANSWERED] = SG_TRACE_ANSWERED,   [SG_OBSERVED_VERIFIED] = SG_TRACE_VERIFY,
 };
 
 /* Fields that an event of the kind does not have are not written. */
@@ -68,6 +68,13 @@ void staghorn_observe(void *host, const struct sg_observed *o)
         e.arg = o->passive;
         e.len = SG_OBSERVED_ADDRESSES;
         e.data = o->addresses;
+    } else if (o->kind == SG_OBSERVED_VERIFIED) {
+        if (!staghorn_pm_find(host, o->addr, o->length, &e.addr)) {
+            return; /* it reads other memory */
+        }
+        e.value = o->length;
+        e.len = o->hash_len;
+        e.data = o->hash;
     }
     staghorn_record_outside(host, &e);
 }

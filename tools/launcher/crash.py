@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verb crash and its options: crash states of recorded runs."""
+import argparse
+import json
+import signal
+import sys
+import time
+
+from . import record
+from .state import LabFolder
+
+RECORD_TEXT = """Runs a workload in the lab and records what its VMs do: all VMs are recorded, and
+the scripts run at once, one in each VM that is named.  SCRIPT is a file of the host, which is
+copied into the VM; behind -- are commands of the guest.  What they write is printed behind the
+VM's name.  The recording ends when all of them have ended.
+
+The folder has a trace of each VM, VM.trace, and record.json: what ran, with which status, and what
+became of the traces.
+
+Exit status: 0: recorded, and all scripts ended with status 0; 1: recorded, but a script failed;
+125: a trace is not complete, which record.json explains; others as of ./staghorn."""
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def do_record(args):
+    folder = LabFolder(args.lab)
+    folder.require()
+    scripts = record.parse_scripts(args.scripts)
+    target = args.output or time.strftime("recording-%Y%m%d-%H%M%S")
+    result = record.record(
+        folder,
+        target,
+        scripts,
+        args.server,
+        args.timeout,
+        (lambda text: None) if args.json else say,
+        (lambda vm, line: say("%s: %s" % (vm, line))) if args.json else None,
+    )
+    if args.json:
+        print(json.dumps(dict(result, folder=target), indent=1))
+    else:
+        say(record.summary(result, target))
+    error = record.failure(result)
+    if error:
+        raise error
+    return 0
+
+
+def _interrupted(number, _frame):
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt(number)
+
+
+def _run(work):
+    def run(args):
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, _interrupted)
+        return work(args)
+
+    return run
+
+
+def _add_record(verbs):
+    parser = verbs.add_parser(
+        "record",
+        help="run a workload and record it",
+        description=RECORD_TEXT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="staghorn [--lab NAME] crash record [options] VM:SCRIPT... [-- VM COMMAND...]...",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        help="a new or empty folder for the recording [recording-DATE-TIME]",
+    )
+    parser.add_argument(
+        "--server",
+        action="append",
+        metavar="VM",
+        default=[],
+        help="the VM's script does not end by itself: it gets SIGTERM when the others have ended, "
+        "and its status does not count; may be repeated",
+    )
+    parser.add_argument(
+        "--timeout", type=float, metavar="S", help="seconds that a script may take [no limit]"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "scripts", nargs=argparse.REMAINDER, metavar="VM:SCRIPT", help="a script of the host"
+    )
+    parser.set_defaults(run=_run(do_record))
+
+
+def add(verbs):
+    """Adds the verb to the launcher's."""
+    text = "record a workload, explore the states that a power cut could leave, check them"
+    parser = verbs.add_parser("crash", help=text, description=text)
+    _add_record(parser.add_subparsers(metavar="VERB", dest="crash_verb", required=True))
