@@ -70,7 +70,7 @@ static void wrong_arguments(void)
 static void one_at_a_time(void)
 {
     g_autofree char *path = trace_path(), *other = trace_path();
-    struct trace_seen seen;
+    struct trace_seen seen = { 0 };
 
     rig_pair("");
     trace_start(rig.m->q, path);
@@ -148,7 +148,7 @@ static void becomes_full(void)
 {
     const struct rlimit room = { 256 << 10, 256 << 10 };
     g_autofree char *path = trace_path();
-    struct trace_seen seen;
+    struct trace_seen seen = { 0 };
     char *answer = NULL;
 
     rig_pair("");
@@ -177,7 +177,7 @@ static void becomes_full(void)
 static void is_killed(void)
 {
     g_autofree char *path = trace_path();
-    struct trace_seen seen;
+    struct trace_seen seen = { 0 };
 
     rig_pair("");
     trace_start(rig.m->q, path);

@@ -28,6 +28,8 @@ def say(text):
 def do_record(args):
     folder = LabFolder(args.lab)
     folder.require()
+    if args.stop:
+        return _stop(args, folder)
     scripts = record.parse_scripts(args.scripts)
     target = args.output or time.strftime("recording-%Y%m%d-%H%M%S")
     result = record.record(
@@ -47,6 +49,21 @@ def do_record(args):
     if error:
         raise error
     return 0
+
+
+def _stop(args, folder):
+    found = record.stop_all(folder)
+    if args.json:
+        print(json.dumps(found, indent=1))
+    for name, vm in found.items():
+        say("%s: the recording is %s%s" % (name, vm["state"], _why(vm)))
+    if not found:
+        say("nothing is recorded")
+    return 0
+
+
+def _why(vm):
+    return ": " + vm["error"] if vm["error"] else ""
 
 
 def _interrupted(number, _frame):
@@ -87,6 +104,11 @@ def _add_record(verbs):
     )
     parser.add_argument(
         "--timeout", type=float, metavar="S", help="seconds that a script may take [no limit]"
+    )
+    parser.add_argument(
+        "--stop",
+        action="store_true",
+        help="end and complete a recording that goes on because its command was killed",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(

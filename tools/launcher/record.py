@@ -5,6 +5,7 @@ QEMU records (docs/manual/properties.md, "Recordings"); this begins and ends it 
 runs the scripts, and writes record.json beside the traces.
 """
 import concurrent.futures
+import contextlib
 import json
 import os
 import secrets
@@ -22,8 +23,9 @@ RESULT = "record.json"
 GUEST_FOLDER = "/tmp/staghorn-record"
 # The content of persistent memory is written while the VM stands still.
 PATIENCE = 600.0
-# A server that was told to end.
-SERVER_PATIENCE = 10.0
+# A script that was told to end.
+END_PATIENCE = 10.0
+LOOK_EVERY = 1.0  # at the recordings
 
 
 # -- the recorders of QEMU
@@ -68,8 +70,20 @@ def start(folder, target, run_id):
         for name in begun:
             os.unlink(trace_path(target, name))
         name, error = sorted(failures.items())[0]
-        raise LabError("VM %s cannot be recorded: %s" % (name, error), error.hint, error.status)
+        hint = error.hint
+        if "runs already" in str(error):
+            hint = "End it:  ./staghorn --lab %s crash record --stop" % folder.name
+        raise LabError("VM %s cannot be recorded: %s" % (name, error), hint, error.status)
     return names
+
+
+def stop_all(folder):
+    """Ends recordings that nobody ends, because their command was killed; {VM: as of stop()}."""
+    names = [name for name, vm in folder.require()["vms"].items() if proc.alive(vm["process"])]
+    running, failures = _each(names, lambda name: _query(folder, name)["state"] == "running")
+    if failures:
+        raise sorted(failures.items())[0][1]
+    return stop(folder, sorted(name for name, runs in running.items() if runs))
 
 
 def stop(folder, names):
@@ -104,7 +118,7 @@ class Script:
     def __init__(self, vm, source=None, command=None):
         self.vm, self.source, self.command = vm, source, command
         self.status = self.error = self.seconds = self.session = None
-        self.server = False
+        self.ended = False  # told to end
 
     def title(self):
         return os.path.basename(self.source) if self.source else " ".join(self.command)
@@ -145,7 +159,7 @@ class Script:
         self.seconds = round(time.monotonic() - begin, 3)
 
     def told_to_end(self):
-        self.server = True
+        self.ended = True
         if self.session:
             self.session.signals.append(int(signal.SIGTERM))
 
@@ -153,7 +167,7 @@ class Script:
         """Why the run is not what was wanted, or None."""
         if self.error:
             return "%s in VM %s: %s" % (self.title(), self.vm, self.error)
-        if self.status and not self.server:
+        if self.status and not self.ended:
             return "%s in VM %s ended with status %d" % (self.title(), self.vm, self.status)
         return None
 
@@ -186,8 +200,23 @@ def parse_scripts(items):
     return scripts
 
 
-def run_scripts(folder, scripts, servers, timeout, say, output):
-    """Runs all at once.  Those of the VMs in servers are told to end when the others have."""
+def _failed(folder, names):
+    """Why a recording has ended before its time, or None.  A VM that is off has no monitor."""
+    found, _ = _each(list(names), lambda name: _query(folder, name))
+    for name, answer in sorted(found.items()):
+        if answer["state"] == "failed":
+            return "the recording of VM %s has ended: %s" % (name, answer["error"])
+    return None
+
+
+def _query(folder, name):
+    with Monitor(folder, name, PATIENCE) as monitor:
+        return monitor.run("query-staghorn-record")
+
+
+def run_scripts(folder, names, scripts, servers, timeout, say, output):
+    """Runs all at once.  Those of the VMs in servers are told to end when the others have, and all
+    of them when one of the recordings fails."""
     threads = {}
     for script in scripts:
         thread = threading.Thread(
@@ -195,14 +224,20 @@ def run_scripts(folder, scripts, servers, timeout, say, output):
         )
         threads[script] = thread
         thread.start()
-    for script, thread in threads.items():
-        if script.vm not in servers:
-            thread.join()
+    left = [script for script in scripts if script.vm not in servers]
+    failed = None
+    while left and not failed:
+        threads[left[0]].join(LOOK_EVERY)
+        for script in [script for script in left if not threads[script].is_alive()]:
             say("%s has ended after %.1f s%s" % (script.vm, script.seconds, _status(script)))
+            left.remove(script)
+        failed = _failed(folder, names)
+    if failed:
+        say(failed)
     for script, thread in threads.items():
-        if script.vm in servers:
+        if script.vm in servers or script in left:
             script.told_to_end()
-            thread.join(SERVER_PATIENCE)
+            thread.join(END_PATIENCE)
             if thread.is_alive():
                 script.error = "it does not end when it is told to"
 
@@ -252,13 +287,14 @@ def _result(folder, run_id, scripts, found, began):
                 "vm": script.vm,
                 "script": script.source,
                 "command": script.command,
-                "server": script.server,
+                "told-to-end": script.ended,
                 "status": script.status,
                 "seconds": script.seconds,
                 "error": script.error,
             }
             for script in scripts
         ],
+        "problems": [],
     }
 
 
@@ -279,26 +315,41 @@ def record(folder, target, scripts, servers=(), timeout=None, say=print, output=
     for name in servers:
         if name not in [script.vm for script in scripts]:
             raise UsageError("crash record: --server %s: this VM has no script" % name)
+    if {script.vm for script in scripts} == set(servers):
+        raise UsageError("crash record: all scripts are servers: nothing ends the recording")
     make_folder(target)
     for script in scripts:
         script.prepare(folder)
     run_id, began = secrets.token_hex(16), time.time()
     names = start(folder, target, run_id)
+    begun = dict.fromkeys(names, {"state": "running", "events": None, "octets": None})
+    _write(target, _result(folder, run_id, scripts, begun, began))
     say("recording %s to %s" % (", ".join(names), target))
     try:
-        run_scripts(folder, scripts, servers, timeout, say, output or print_line)
+        run_scripts(folder, names, scripts, servers, timeout, say, output or print_line)
     except BaseException:
         for script in scripts:
             script.error = script.error or (None if script.seconds else "interrupted")
         raise
     finally:
         result = _result(folder, run_id, scripts, stop(folder, names), began)
-        result["problems"] = _problems(result, scripts)
-        path = os.path.join(target, RESULT)
-        with open(path, "w", encoding="utf-8") as file:
+        result["problems"] += _problems(result, scripts)
+        _write(target, result)
+    return result
+
+
+def _write(target, result):
+    """What cannot be written is one more problem: it does not hide the others."""
+    path = os.path.join(target, RESULT)
+    try:
+        with open(path + ".new", "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)
             file.write("\n")
-    return result
+        os.replace(path + ".new", path)
+    except OSError as error:
+        result["problems"].append("%s: %s" % (path, error.strerror))
+        with contextlib.suppress(OSError):
+            os.unlink(path + ".new")
 
 
 _printing = threading.Lock()
