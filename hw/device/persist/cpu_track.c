@@ -92,6 +92,12 @@ static uint64_t program_counter(CPUState *cpu, uintptr_t ra)
     if (!ra) {
         return pc;
     }
+    if (unlikely(cpu->cpu_index >= SG_PERSIST_VCPUS)) { /* a machine without a domain */
+        Place here;
+
+        find_place(cpu, &here, ra);
+        return pc / GUEST_PAGE * GUEST_PAGE + here.offset;
+    }
     if (unlikely(!places[cpu->cpu_index])) {
         places[cpu->cpu_index] = g_new0(Place, PLACES);
     }
@@ -296,6 +302,7 @@ static void switch_recording(CPUState *cpu, run_on_cpu_data on)
 {
     told = false;
     staghorn_cpu_loads_switch();
+    staghorn_cpu_marks_switch(on.host_int);
     tlb_flush_all_cpus_synced(cpu);
     tb_flush(cpu);
 }

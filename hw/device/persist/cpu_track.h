@@ -4,6 +4,7 @@
  *
  * cpu_track.c   stores, flushes and fences, for the model and for a recording
  * cpu_loads.c   loads, for bad lines and for a recording
+ * cpu_marks.c   marks of programs, for a recording only
  *
  * TCG only.  All of it runs in vCPU threads, without QEMU's big lock, except for the switching.
  */
@@ -47,5 +48,7 @@ void staghorn_cpu_loaded(CPUState *cpu, const struct sg_persist_source *source, 
 void staghorn_cpu_loads_switch(void);
 /* Loads of bad lines are watched from now on. */
 void staghorn_cpu_loads_watch_bad(void);
+/* A recording begins or has ended; likewise, and the caller flushes translated code. */
+void staghorn_cpu_marks_switch(bool on);
 
 #endif

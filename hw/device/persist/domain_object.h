@@ -14,7 +14,7 @@
  * domain_bad.c      unreadable lines, and their announcement; domain_mce.c: machine checks
  * domain_preview.c  the property "preview"
  * domain_save.c     everything reaches the media: for a saved machine, and for a recording
- * cpu_track.c       reports of CPU stores to the model; cpu_loads.c: of loads
+ * cpu_track.c       reports of CPU stores to the model; cpu_loads.c, cpu_marks.c: beside it
  *
  * Threads: everything except the model belongs to the big lock.  vCPU threads use the model as
  * well (cpu_track.c), so it has a lock of its own (domain_lock.h), which is the innermost one.
