@@ -13,16 +13,26 @@
 #include "trace_rig.h"
 
 static char *path;
-static uint64_t frames[2]; /* received, sent */
+static struct {
+    uint64_t frames[2];       /* received, sent */
+    uint64_t begun[256];      /* how many work requests, by ordinal */
+    unsigned lost, completed; /* segments that no work request has sent, completions */
+} found;
 
-static void count_frame(const struct sg_trace_event *e)
+static void take(const struct sg_trace_event *e)
 {
     if (e->kind == SG_TRACE_FRAME) {
-        frames[e->arg]++;
+        found.frames[e->arg]++;
+    } else if (e->kind == SG_TRACE_WORK) {
+        found.begun[e->ordinal % 256]++;
+    } else if (e->kind == SG_TRACE_PLACE) {
+        found.lost += !e->ordinal || !found.begun[e->ordinal % 256];
+    } else if (e->kind == SG_TRACE_COMPLETED) {
+        found.completed += e->status == SG_WC_SUCCESS && e->ordinal;
     }
 }
 
-static struct trace_seen seen = { .each = count_frame };
+static struct trace_seen seen = { .each = take };
 
 static void begin(const char *domain)
 {
@@ -37,7 +47,7 @@ static void look(void)
     g_autofree char *media = NULL;
     gsize len;
 
-    frames[0] = frames[1] = 0;
+    memset(&found, 0, sizeof(found));
     trace_read(&seen, path);
     T_EQ_INT(seen.status, SG_TRACE_END);
     T_EQ_U64(seen.extents, 1);
@@ -87,7 +97,12 @@ static void replays(void)
         T_EQ_U64(seen.kind[SG_TRACE_FLUSH_END], 1);
         T_TRUE(seen.kind[SG_TRACE_TICK] && seen.kind[SG_TRACE_SETTLE]);
         T_TRUE(seen.kind[SG_TRACE_DEVICE_FENCE] && seen.kind[SG_TRACE_MILESTONE]);
-        T_TRUE(frames[0] && frames[0] == frames[1]);
+        T_TRUE(found.frames[0] && found.frames[0] == found.frames[1]);
+        T_EQ_U64(seen.kind[SG_TRACE_CONNECTED], 2);
+        T_EQ_U64(seen.kind[SG_TRACE_WORK], 4);
+        T_EQ_U64(found.completed, 4);
+        T_EQ_U64(seen.kind[SG_TRACE_ANSWERED], 1);
+        T_EQ_U64(found.lost, 0);
         T_TRUE(strstr(seen.config, "placement-delay=0\n") && strstr(seen.platform, "cpu-tracking"));
         T_EQ_U64(seen.media[0][LEN], 2);
         finish();
@@ -240,6 +255,27 @@ static void is_cut_by_arm(void)
     }
 }
 
+/* What untracked CPUs changed, and a cut has kept, is written back later. */
+static void is_written_back(void)
+{
+    rig_start_anonymous(128, PM_MIB, "policy=keep-all");
+    path = trace_path();
+    trace_start(rig.m->q, path);
+    rig_store(0, 3, LEN);
+    rig_set("cut", "\"\"");
+    for (unsigned i = 0; i < 500 && rig_count_media(0, 3, LEN) < LEN; i++) {
+        qtest_clock_step(rig.m->q, 1000);
+        g_usleep(10000);
+    }
+    T_EQ_U64(rig_count_media(0, 3, LEN), LEN);
+    trace_stop(rig.m->q);
+    trace_read(&seen, path);
+    T_EQ_INT(seen.status, SG_TRACE_END);
+    T_TRUE(seen.kind[SG_TRACE_OTHER_WRITE] && seen.kind[SG_TRACE_WRITE_BACK]);
+    finish();
+    rig_stop_anonymous();
+}
+
 static void is_reset(void)
 {
     begin("");
@@ -339,6 +375,7 @@ static const struct t_case cases[] = {
     { "writes of other devices", others },
     { "a cut while a recording runs", is_cut },
     { "armed cuts while a recording runs", is_cut_by_arm },
+    { "the write-back after a cut", is_written_back },
     { "a reset while a recording runs", is_reset },
     { "the machine's end completes a recording", ends },
     { "adapters come and go while a recording runs", adapters_change },

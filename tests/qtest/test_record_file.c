@@ -112,6 +112,66 @@ static void not_while_saved(void)
     rig_stop();
 }
 
+/* The answer to a line of the human monitor is empty, or has this text. */
+static void monitor(struct qtest *q, const char *line, const char *text)
+{
+    g_autofree char *answer = qtest_qmp(q,
+                                        "{\"execute\": \"human-monitor-command\", \"arguments\": "
+                                        "{\"command-line\": \"%s\"}}",
+                                        line);
+
+    if (!strstr(answer, text ? text : "\"return\": \"\"")) {
+        T_FAIL("%s: %s", line, answer);
+    }
+}
+
+/* An empty qcow2 image, which holds the state. */
+static void add_image(struct qtest *q, const char *file)
+{
+    bool done;
+
+    qtest_qmp_ok(q,
+                 "{\"execute\": \"blockdev-add\", \"arguments\": {\"driver\": \"file\", "
+                 "\"node-name\": \"f0\", \"filename\": \"%s\"}}",
+                 file);
+    qtest_qmp_ok(q, "{\"execute\": \"blockdev-create\", \"arguments\": {\"job-id\": \"j0\", "
+                    "\"options\": {\"driver\": \"qcow2\", \"file\": \"f0\", \"size\": 1048576}}}");
+    do { /* until the job has concluded */
+        g_autofree char *answer =
+            qtest_qmp(q, "{\"execute\": \"job-dismiss\", \"arguments\": {\"id\": \"j0\"}}");
+
+        done = strstr(answer, "\"return\"") != NULL;
+        g_usleep(1000);
+    } while (!done);
+    qtest_qmp_ok(q, "{\"execute\": \"blockdev-add\", \"arguments\": {\"driver\": \"qcow2\", "
+                    "\"node-name\": \"q0\", \"file\": \"f0\"}}");
+}
+
+/* What was recorded before is not how the machine came to its new state. */
+static void is_put_back(void)
+{
+    g_autofree char *path = trace_path(), *image = g_strdup_printf("%s.qcow2", path);
+    struct trace_seen seen = { 0 };
+    struct machine *m;
+
+    T_TRUE(g_file_set_contents(image, "", 0, NULL));
+    m = machine_start(1, "", "");
+    add_image(m->q, image);
+    monitor(m->q, "savevm s0", NULL);
+    trace_start(m->q, path);
+    monitor(m->q, "savevm s1", "a recording of the machine runs");
+    monitor(m->q, "loadvm s0", NULL);
+    says(trace_query(m->q), "the machine was put into another state");
+    refused(trace_try_stop(m->q), "no recording runs");
+    trace_read(&seen, path);
+    T_EQ_INT(seen.status, SG_TRACE_CUT_SHORT);
+    trace_seen_free(&seen);
+    monitor(m->q, "savevm s1", NULL);
+    unlink(path);
+    unlink(image);
+    machine_stop(m);
+}
+
 /* ---- Files ---- */
 
 static void nothing_written(void)
@@ -200,6 +260,7 @@ static const struct t_case cases[] = {
     { "wrong arguments", wrong_arguments },
     { "one recording at a time", one_at_a_time },
     { "a machine that is recorded is not saved", not_while_saved },
+    { "a machine that is put into another state", is_put_back },
     { "a file that takes nothing", nothing_written },
     { "a file that does not take the content", content_too_long },
     { "a file that becomes full", becomes_full },

@@ -30,6 +30,8 @@ plug.py        unplug and plug of the adapter, saved machines
 ports.py       frames that the adapters' ports have dropped
 domain.py      the persistence domain at run time
 transfer.py    copy
+record.py      recordings of a lab while scripts run
 console.py     console, log
-cli.py         verbs and their options
+crash.py       the verb crash and its options
+cli.py         all other verbs
 """

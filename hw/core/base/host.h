@@ -84,8 +84,9 @@ enum sg_pm_milestone {
  * of the one before may come between GONE and the next CONNECTED.
  */
 enum sg_observed_kind {
-    SG_OBSERVED_CONNECTED, /* qpn, passive, addresses */
-    SG_OBSERVED_GONE,      /* qpn, status: nothing is placed or sent for it any more */
+    /* qpn, passive, addresses.  Passive: accepted; it may still fail, without any message. */
+    SG_OBSERVED_CONNECTED,
+    SG_OBSERVED_GONE, /* qpn, status: nothing is placed or sent for it any more */
     /*
      * qpn, wr_id, opcode, ordinal, stag, to, length.  The first segment of the message is with TCP;
      * or a request without messages was executed, ordinal 0.  WRITE_IMM is two messages, and

@@ -85,5 +85,8 @@ void staghorn_taps_switch(bool on)
 
     QLIST_FOREACH(s, staghorn_adapters(), next) {
         s->ops.observe = on ? staghorn_observe : NULL;
+        if (on && s->adapter) {
+            sg_adapter_observe_all(s->adapter);
+        }
     }
 }

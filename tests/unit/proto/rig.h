@@ -112,7 +112,7 @@ void rig_active_with(uint8_t draft, bool rfc7306, uint16_t max_ord);
 enum sg_exec_result rig_up_mpe(void *user, const struct sg_mpe_req *r, uint8_t hash[64],
                                uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                                uint64_t *again_ns);
-void rig_up_mpe_answered(void *user, const struct sg_mpe_req *r);
+void rig_up_answered(void *user, const struct sg_answer *r);
 void rig_up_mpe_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
 void rig_up_write_placed(void *user);
 enum sg_exec_result rig_up_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
