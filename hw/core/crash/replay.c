@@ -16,6 +16,7 @@ struct sg_crash_replay {
     unsigned extents;
     struct sg_persist_extent extent[SG_PERSIST_EXTENTS];
     bool is_cut;         /* and not restarted */
+    bool elsewhere;      /* sg_crash_replay_new_for() */
     GHashTable *flushes; /* (adapter, QP) to struct sg_pm_op */
 };
 
@@ -42,7 +43,7 @@ static bool is_persistent(const struct sg_crash_replay *x, uint64_t addr, uint64
 
 /*
  * Copies to visible memory what something else than the domain wrote there; within one extent.
- * Announces it if it was announced.
+ * Announces it if it was announced; elsewhere always, for memory has what was there before.
  */
 static bool write_visible(struct sg_crash_replay *x, const struct sg_trace_event *e)
 {
@@ -52,18 +53,33 @@ static bool write_visible(struct sg_crash_replay *x, const struct sg_trace_event
     if (extent == SG_PERSIST_NO_EXTENT) {
         return false;
     }
-    if (e->arg & SG_PERSIST_STORE_ANNOUNCED) {
+    if (x->elsewhere || e->arg & SG_PERSIST_STORE_ANNOUNCED) {
         sg_persist_will_change(x->p, e->addr, e->len);
     }
     memcpy(x->extent[extent].visible + offset, e->data, e->len);
     return true;
 }
 
+/*
+ * Somebody has read a range, and saw what was placed there when it was recorded: elsewhere it may
+ * still be on its way.
+ */
+static void was_read(struct sg_crash_replay *x, uint64_t addr, uint64_t len)
+{
+    static const struct sg_persist_source device = { .agent = SG_PERSIST_OTHER };
+
+    if (x->elsewhere) {
+        sg_persist_cpu_load(x->p, &device, addr, len);
+    }
+}
+
 /* ---- CPUs ---- */
 
 static const char *tick(struct sg_crash_replay *x, const struct sg_trace_event *e, const char *name)
 {
-    sg_persist_tick(x->p, e->now_ns);
+    if (!x->elsewhere) {
+        sg_persist_tick(x->p, e->now_ns);
+    }
     return NULL;
 }
 
@@ -165,6 +181,9 @@ static const char *atomic(struct sg_crash_replay *x, const struct sg_trace_event
     struct sg_persist_source who = source_of(e, SG_PERSIST_ADAPTER);
     uint64_t value = e->value;
 
+    if (e->unit < SG_PERSIST_DEVICES) {
+        was_read(x, e->addr, SG_PERSIST_ATOM);
+    }
     return sg_persist_atomic(x->p, &who, e->addr, &value, e->swap) ? NULL : outside;
 }
 
@@ -178,7 +197,9 @@ static const char *settle(struct sg_crash_replay *x, const struct sg_trace_event
 static const char *forget(struct sg_crash_replay *x, const struct sg_trace_event *e,
                           const char *name)
 {
-    sg_persist_forget(x->p, (unsigned)e->unit, (uint32_t)e->qpn);
+    if (!x->elsewhere) { /* what it has in S0 had been placed when it was recorded */
+        sg_persist_forget(x->p, (unsigned)e->unit, (uint32_t)e->qpn);
+    }
     return NULL;
 }
 
@@ -192,6 +213,7 @@ static const char *device_fence(struct sg_crash_replay *x, const struct sg_trace
 static const char *dma_read(struct sg_crash_replay *x, const struct sg_trace_event *e,
                             const char *name)
 {
+    was_read(x, e->addr, e->len);
     sg_persist_dma_read(x->p, (unsigned)e->unit, e->addr, e->len);
     return NULL;
 }
@@ -241,6 +263,7 @@ static const char *media_read(struct sg_crash_replay *x, const struct sg_trace_e
     if (!is_persistent(x, e->addr, e->len)) {
         return outside;
     }
+    was_read(x, e->addr, e->len);
     buf = g_malloc(SG_TRACE_DATA_MAX);
     sg_persist_media_read(x->p, e->addr, buf, e->len);
     g_free(buf);
@@ -320,15 +343,31 @@ static const char *faults(struct sg_crash_replay *x, const struct sg_trace_event
     return NULL;
 }
 
+/* What of a configuration the guest's run had, and no platform has. */
+static void take_run(struct sg_persist_config *to, const struct sg_persist_config *run)
+{
+    to->cpu_tracking = run->cpu_tracking;
+    to->untracked = run->untracked;
+    to->untracked_flush_max = run->untracked_flush_max;
+    to->poison_on_mismatch = run->poison_on_mismatch;
+}
+
 static const char *configure(struct sg_crash_replay *x, const struct sg_trace_event *e,
                              const char *name)
 {
-    struct sg_persist_config config = *sg_persist_config(x->p);
+    struct sg_persist_config run = *sg_persist_config(x->p), config = run;
     const char *wrong =
-        name ? sg_crash_settings_parse(name, &config, NULL) : "a configuration without text";
+        name ? sg_crash_settings_parse(name, &run, NULL) : "a configuration without text";
 
+    if (x->elsewhere) {
+        take_run(&config, &run);
+    } else {
+        config = run;
+    }
     return wrong ? wrong : sg_persist_configure(x->p, &config);
 }
+
+static const char lost_power[] = "the machine lost its power: only what is before can be explored";
 
 /* By a milestone of our own: an armed cut comes due at once. */
 static const char *freeze(struct sg_crash_replay *x, const struct sg_trace_event *e,
@@ -341,6 +380,9 @@ static const char *freeze(struct sg_crash_replay *x, const struct sg_trace_event
         .count = 1,
     };
 
+    if (x->elsewhere) {
+        return lost_power;
+    }
     if (!sg_persist_frozen(x->p)) {
         sg_persist_arm(x->p, &arm);
         sg_persist_milestone(x->p, &who, SG_PM_WRITE_PLACED);
@@ -357,6 +399,9 @@ static const char *cut(struct sg_crash_replay *x, const struct sg_trace_event *e
         .len = e->len,
     };
 
+    if (x->elsewhere) {
+        return lost_power;
+    }
     sg_persist_report_free(sg_persist_cut(x->p, &policy));
     g_hash_table_remove_all(x->flushes);
     x->is_cut = true;
@@ -422,26 +467,59 @@ const char *sg_crash_replay_event(struct sg_crash_replay *x, const struct sg_tra
     return f ? f(x, e, name) : NULL;
 }
 
+/* NULL: the settings are not allowed. */
+static struct sg_crash_replay *new_replay(const struct sg_trace_header *header,
+                                          const struct sg_persist_config *config,
+                                          const struct sg_persist_limits *limits,
+                                          const char **wrong)
+{
+    struct sg_crash_replay *x = g_new0(struct sg_crash_replay, 1);
+
+    x->header = *header;
+    x->flushes = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    x->p = sg_persist_new(NULL, limits, NULL, NULL);
+    *wrong = sg_persist_configure(x->p, config);
+    if (*wrong) {
+        sg_crash_replay_free(x);
+        return NULL;
+    }
+    return x;
+}
+
 struct sg_crash_replay *sg_crash_replay_new(const struct sg_trace_header *header,
                                             const char **wrong)
 {
-    struct sg_crash_replay *x = g_new0(struct sg_crash_replay, 1);
     struct sg_persist_config config;
     struct sg_persist_limits limits;
 
     sg_persist_config_init(&config);
     sg_persist_limits_init(&limits);
     limits.log_events = 0; /* the trace is the log */
-    x->header = *header;
-    x->flushes = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     *wrong = sg_crash_settings_parse(header->text[SG_TRACE_CONFIG], &config, &limits);
-    if (!*wrong) {
-        x->p = sg_persist_new(NULL, &limits, NULL, NULL);
-        *wrong = sg_persist_configure(x->p, &config);
-    }
+    return *wrong ? NULL : new_replay(header, &config, &limits, wrong);
+}
+
+struct sg_crash_replay *sg_crash_replay_new_for(const struct sg_trace_header *header,
+                                                const struct sg_persist_config *config,
+                                                const struct sg_persist_limits *limits,
+                                                const char **wrong)
+{
+    struct sg_persist_config run, platform = *config;
+    struct sg_persist_limits defaults;
+    struct sg_crash_replay *x;
+
+    sg_persist_config_init(&run);
+    sg_persist_limits_init(&defaults);
+    defaults.log_events = 0;
+    *wrong = sg_crash_settings_parse(header->text[SG_TRACE_CONFIG], &run, NULL);
     if (*wrong) {
-        sg_crash_replay_free(x);
         return NULL;
+    }
+    take_run(&platform, &run);
+    platform.flush_latency_ns = platform.flush_latency_random_ns = 0; /* time does not pass */
+    x = new_replay(header, &platform, limits ? limits : &defaults, wrong);
+    if (x) {
+        x->elsewhere = true;
     }
     return x;
 }

@@ -236,7 +236,7 @@ bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq, unsi
     if (l->nt_cpu && l->nt_cpu != vcpu + 1) {
         k = SG_MIN(k, sg_dom_line_cached(p, l));
     }
-    if (l->nt_cpu || p->busy_cpu >= 0) {
+    if (l->nt_cpu || p->busy_cpus) {
         sg_dom_line_leave_cpu(p, l, k);
     }
     return sg_dom_advance_line(p, e, page_no, i, k, SG_DOM_TO_S3);

@@ -35,9 +35,9 @@ static void check_line(const struct sg_persist *p, const struct extent *e, uint6
     sg_assert(last == l->last && !glued);
     sg_assert(l->wpq_count <= l->count);
     sg_assert(!l->wpq_count || p->config.domain == SG_PERSIST_NONE);
-    sg_assert(!buffered || p->busy_cpu >= 0);
+    sg_assert(!buffered || sg_dom_is_busy(p, sg_dom_rec(p, l->last)->cpu - 1));
     sg_assert((waits != 0) == (l->nt_cpu != 0));
-    sg_assert(!(waits && buffered) || l->nt_cpu == p->busy_cpu + 1);
+    sg_assert(!(waits && buffered) || l->nt_cpu == sg_dom_rec(p, l->last)->cpu);
     if (deep && p->config.cpu_tracking && !p->frozen) {
         sg_assert(memcmp(content, e->visible + off, sizeof(content)) == 0);
     }
@@ -162,7 +162,7 @@ static void check_bad(const struct sg_dom_bad_ranges *b)
 
 void sg_assert_persist_state(const struct sg_persist *p, bool deep)
 {
-    unsigned nt_lines = 0;
+    unsigned nt_lines = 0, busy = 0;
 
     for (unsigned i = 0; i < p->extent_count; i++) {
         if (p->extent[i].used) {
@@ -175,7 +175,9 @@ void sg_assert_persist_state(const struct sg_persist *p, bool deep)
     for (unsigned i = 0; i < SG_ARRAY_SIZE(p->bad); i++) {
         check_bad(&p->bad[i]);
     }
-    for (int i = 0; i < SG_PERSIST_VCPUS; i++) {
-        sg_assert(!p->cpu[i] || i == p->busy_cpu || !p->cpu[i]->sb_count);
+    for (unsigned i = 0; i < SG_PERSIST_VCPUS; i++) {
+        busy += sg_dom_is_busy(p, i);
+        sg_assert(sg_dom_is_busy(p, i) == (p->cpu[i] && p->cpu[i]->sb.count));
     }
+    sg_assert(busy == p->busy_cpus && (busy <= 1 || p->limits.all_loads));
 }

@@ -17,20 +17,69 @@
  * S2'.  Another processor or a device may have read it and acted on it; the effect of that must not
  * survive where the store does not.  So whenever another agent acts, the store buffer drains first
  * (invariant 6): a plain store is lost more rarely than on a real machine, but never in another
- * way.  Non-temporal stores promise no order even to who observes them, and nobody snoops
+ * way.  With limits.exact adapters do not count: what a CPU tells them is a sync.  Non-temporal stores promise no order even to who observes them, and nobody snoops
  * write-combining buffers.  So they stay, unless another agent accesses their line: who read them
  * read memory, and who writes the line writes after them.
  */
 #include "persist/domain_impl.h"
 
-static struct cpu *cpu_at(struct sg_persist *p, unsigned unit)
+static struct ring new_ring(unsigned size)
 {
-    if (!p->cpu[unit]) {
-        p->cpu[unit] = g_new0(struct cpu, 1);
-        p->cpu[unit]->unit = unit;
-        p->cpu[unit]->flushes = g_array_new(FALSE, FALSE, sizeof(struct cpu_entry));
+    return (struct ring){ .at = g_new(struct cpu_entry, size), .size = size };
+}
+
+struct cpu *sg_dom_cpu_at(struct sg_persist *p, unsigned unit)
+{
+    struct cpu *c = p->cpu[unit];
+
+    if (!c) {
+        c = p->cpu[unit] = g_new0(struct cpu, 1);
+        c->unit = unit;
+        c->sb = new_ring(SG_MAX(p->limits.buffer_stores, 1u));
+        c->wc = new_ring(SG_MAX(p->limits.nt_lines, 1u));
+        c->flushes = g_array_new(FALSE, FALSE, sizeof(struct cpu_entry));
     }
-    return p->cpu[unit];
+    return c;
+}
+
+void sg_dom_cpu_free(struct sg_persist *p, unsigned unit)
+{
+    struct cpu *c = p->cpu[unit];
+
+    if (c) {
+        g_free(c->sb.at);
+        g_free(c->wc.at);
+        g_array_free(c->flushes, TRUE);
+        g_free(c);
+        p->cpu[unit] = NULL;
+    }
+}
+
+static void ring_add(struct ring *r, struct cpu_entry x)
+{
+    *sg_dom_ring_at(r, r->count++) = x;
+}
+
+static struct cpu_entry ring_take(struct ring *r)
+{
+    struct cpu_entry x = r->at[r->head];
+
+    r->head = (r->head + 1) % r->size;
+    r->count--;
+    return x;
+}
+
+unsigned sg_dom_next_busy(const struct sg_persist *p, unsigned vcpu)
+{
+    while (p->busy_cpus && vcpu < SG_PERSIST_VCPUS) {
+        uint64_t left = p->busy[vcpu / 64] >> (vcpu % 64);
+
+        if (left) {
+            return vcpu + __builtin_ctzll(left);
+        }
+        vcpu = (vcpu / 64 + 1) * 64;
+    }
+    return SG_PERSIST_VCPUS;
 }
 
 /* ---- S2' ---- */
@@ -48,11 +97,13 @@ static struct line *line_with_history(struct sg_persist *p, uint64_t addr)
 
 void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c)
 {
-    struct cpu_entry x = c->sb[c->sb_head];
+    struct cpu_entry x = ring_take(&c->sb);
     struct line *l;
 
-    c->sb_head = (c->sb_head + 1) % SG_DOM_STORE_BUFFER;
-    c->sb_count--;
+    if (!c->sb.count) {
+        p->busy[c->unit / 64] &= ~(1ull << (c->unit % 64));
+        p->busy_cpus--;
+    }
     if (x.flush) {
         sg_dom_advance_upto(p, x.addr, x.seq, c->unit, true);
         return;
@@ -65,7 +116,7 @@ void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c)
 
 void sg_dom_cpu_drain_stores(struct sg_persist *p, struct cpu *c)
 {
-    while (c->sb_count) {
+    while (c->sb.count) {
         sg_dom_cpu_drain_one(p, c);
     }
 }
@@ -73,11 +124,9 @@ void sg_dom_cpu_drain_stores(struct sg_persist *p, struct cpu *c)
 /* Older plain stores to the same line have left before, and so has everything before them. */
 static void drain_one_wc(struct sg_persist *p, struct cpu *c)
 {
-    struct cpu_entry x = c->wc[c->wc_head];
+    struct cpu_entry x = ring_take(&c->wc);
 
     sg_dom_cpu_drain_stores(p, c);
-    c->wc_head = (c->wc_head + 1) % SG_DOM_WC_LINES;
-    c->wc_count--;
     sg_dom_advance_upto(p, x.addr, x.seq, c->unit, false);
 }
 
@@ -86,19 +135,52 @@ void sg_dom_cpu_drain(struct sg_persist *p, int vcpu)
     struct cpu *c = p->cpu[vcpu];
 
     sg_dom_cpu_drain_stores(p, c);
-    while (c->wc_count) {
+    while (c->wc.count) {
         drain_one_wc(p, c);
-    }
-    if (p->busy_cpu == vcpu) {
-        p->busy_cpu = -1;
     }
 }
 
-void sg_dom_others_drain(struct sg_persist *p, int vcpu)
+void sg_dom_others_drain(struct sg_persist *p, int vcpu, enum sg_dom_actor actor)
 {
-    if (p->busy_cpu >= 0 && p->busy_cpu != vcpu) {
-        sg_dom_cpu_drain_stores(p, p->cpu[p->busy_cpu]);
-        p->busy_cpu = -1;
+    if (p->limits.exact &&
+        (actor == SG_DOM_ADAPTER || (p->limits.all_loads && actor == SG_DOM_PROCESSOR))) {
+        return;
+    }
+    for (unsigned i = 0; (i = sg_dom_next_busy(p, i)) < SG_PERSIST_VCPUS; i++) {
+        if ((int)i != vcpu) {
+            sg_dom_cpu_drain_stores(p, p->cpu[i]);
+        }
+    }
+}
+
+static bool in_lines(const struct cpu_entry *x, uint64_t addr, uint64_t len)
+{
+    return x->addr < addr + len && addr < x->addr + SG_PERSIST_LINE;
+}
+
+/* How many of the oldest stores in the buffer have left it if the lines of a range were read. */
+static unsigned stores_seen(const struct cpu *c, uint64_t addr, uint64_t len)
+{
+    unsigned n = c->sb.count;
+
+    while (n) {
+        const struct cpu_entry *x = sg_dom_ring_at(&c->sb, n - 1);
+
+        if (!x->flush && in_lines(x, addr, len)) {
+            break;
+        }
+        n--;
+    }
+    return n;
+}
+
+/* The plain stores to these lines have left the other processors, and what is before them. */
+static void stores_leave(struct sg_persist *p, uint64_t addr, uint64_t len, int vcpu)
+{
+    for (unsigned i = 0; (i = sg_dom_next_busy(p, i)) < SG_PERSIST_VCPUS; i++) {
+        for (unsigned n = (int)i == vcpu ? 0 : stores_seen(p->cpu[i], addr, len); n; n--) {
+            sg_dom_cpu_drain_one(p, p->cpu[i]);
+        }
     }
 }
 
@@ -119,6 +201,9 @@ static uint64_t waiting_lines(const struct sg_persist *p, const struct page *g, 
 void sg_dom_others_leave(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
                          int vcpu)
 {
+    if (p->busy_cpus) {
+        stores_leave(p, e->base + off, len, vcpu);
+    }
     if (!p->nt_lines) {
         return;
     }
@@ -133,27 +218,6 @@ void sg_dom_others_leave(struct sg_persist *p, struct extent *e, uint64_t off, u
             sg_dom_advance_line(p, e, page_no, i, l->count, SG_DOM_TO_S3);
         }
     }
-}
-
-static bool in_lines(const struct cpu_entry *x, uint64_t addr, uint64_t len)
-{
-    return x->addr < addr + len && addr < x->addr + SG_PERSIST_LINE;
-}
-
-/* How many of the oldest stores in the buffer have left it if the lines of a range were read. */
-static unsigned stores_seen(const struct cpu *c, uint64_t addr, uint64_t len)
-{
-    unsigned n = c->sb_count;
-
-    while (n) {
-        const struct cpu_entry *x = &c->sb[(c->sb_head + n - 1) % SG_DOM_STORE_BUFFER];
-
-        if (!x->flush && in_lines(x, addr, len)) {
-            break;
-        }
-        n--;
-    }
-    return n;
 }
 
 /* The part of a range that lies in an extent. */
@@ -185,21 +249,17 @@ static bool nt_seen(const struct sg_persist *p, uint64_t addr, uint64_t len, int
 
 bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len, int vcpu)
 {
-    return (p->busy_cpu >= 0 && p->busy_cpu != vcpu &&
-            stores_seen(p->cpu[p->busy_cpu], addr, len)) ||
-           nt_seen(p, addr, len, vcpu);
+    for (unsigned i = 0; (i = sg_dom_next_busy(p, i)) < SG_PERSIST_VCPUS; i++) {
+        if ((int)i != vcpu && stores_seen(p->cpu[i], addr, len)) {
+            return true;
+        }
+    }
+    return nt_seen(p, addr, len, vcpu);
 }
 
 void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len, int vcpu)
 {
-    struct cpu *c = p->busy_cpu >= 0 && p->busy_cpu != vcpu ? p->cpu[p->busy_cpu] : NULL;
-
-    for (unsigned n = c ? stores_seen(c, addr, len) : 0; n; n--) {
-        sg_dom_cpu_drain_one(p, c);
-    }
-    if (c && !c->sb_count) {
-        p->busy_cpu = -1;
-    }
+    stores_leave(p, addr, len, vcpu);
     for (unsigned x = 0; x < p->extent_count; x++) {
         uint64_t off, n = part_in(&p->extent[x], addr, len, &off);
 
@@ -229,36 +289,33 @@ void sg_persist_cpu_load(struct sg_persist *p, const struct sg_persist_source *s
 static void into_store_buffer(struct sg_persist *p, unsigned unit, uint64_t addr, uint64_t seq,
                               bool flush)
 {
-    struct cpu *c = cpu_at(p, unit);
+    struct cpu *c = sg_dom_cpu_at(p, unit);
 
-    if (c->sb_count == SG_DOM_STORE_BUFFER) {
+    if (c->sb.count == c->sb.size) {
         sg_dom_cpu_drain_one(p, c);
+        p->merged++;
     }
-    c->sb[(c->sb_head + c->sb_count++) % SG_DOM_STORE_BUFFER] = (struct cpu_entry){
-        .addr = addr,
-        .seq = seq,
-        .flush = flush,
-    };
-    p->busy_cpu = unit;
+    if (!c->sb.count) {
+        p->busy[unit / 64] |= 1ull << (unit % 64);
+        p->busy_cpus++;
+    }
+    ring_add(&c->sb, (struct cpu_entry){ .addr = addr, .seq = seq, .flush = flush });
 }
 
 static void into_wc_buffer(struct sg_persist *p, unsigned unit, uint64_t addr, uint64_t seq)
 {
-    struct cpu *c = cpu_at(p, unit);
-    unsigned newest = (c->wc_head + c->wc_count + SG_DOM_WC_LINES - 1) % SG_DOM_WC_LINES;
-    struct cpu_entry *last = &c->wc[newest];
+    struct cpu *c = sg_dom_cpu_at(p, unit);
+    struct cpu_entry *last = sg_dom_ring_at(&c->wc, c->wc.count + c->wc.size - 1);
 
-    if (c->wc_count && last->addr == addr) {
+    if (c->wc.count && last->addr == addr) {
         last->seq = seq;
         return;
     }
-    if (c->wc_count == SG_DOM_WC_LINES) {
+    if (c->wc.count == c->wc.size) {
         drain_one_wc(p, c);
+        p->merged++;
     }
-    c->wc[(c->wc_head + c->wc_count++) % SG_DOM_WC_LINES] = (struct cpu_entry){
-        .addr = addr,
-        .seq = seq,
-    };
+    ring_add(&c->wc, (struct cpu_entry){ .addr = addr, .seq = seq });
 }
 
 void sg_dom_cpu_clear(struct sg_persist *p)
@@ -267,12 +324,12 @@ void sg_dom_cpu_clear(struct sg_persist *p)
         struct cpu *c = p->cpu[i];
 
         if (c) {
-            c->sb_count = c->wc_count = c->flushes_done = 0;
+            c->sb.count = c->wc.count = c->flushes_done = 0;
             g_array_set_size(c->flushes, 0);
         }
     }
-    p->busy_cpu = -1;
-    p->nt_lines = 0;
+    memset(p->busy, 0, sizeof(p->busy));
+    p->busy_cpus = p->nt_lines = 0;
 }
 
 /* ---- Stores ---- */
@@ -327,6 +384,9 @@ void sg_persist_will_change(struct sg_persist *p, uint64_t addr, uint64_t len)
     uint64_t off;
     struct extent *e = len ? sg_dom_extent(p, addr, len, &off) : NULL;
 
+    if (e && !p->frozen) {
+        sg_dom_posted_before(p, addr, len);
+    }
     if (e && p->config.cpu_tracking && !p->frozen) {
         sg_dom_announce(p, e, off, len);
     }
@@ -360,8 +420,11 @@ bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *
     flags &= ~SG_PERSIST_STORE_ANNOUNCED; /* the domain knows */
     if (tracked) {
         flags |= sg_dom_was_announced(p, addr, len) ? SG_PERSIST_STORE_ANNOUNCED : 0;
-        sg_dom_others_drain(p, source->unit);
+        sg_dom_others_drain(p, source->unit, SG_DOM_PROCESSOR);
         seq = sg_dom_log_payload(p, SG_PERSIST_EV_CPU_STORE, source, addr, buf, len, flags);
+        if (flags & SG_PERSIST_STORE_WRITE) {
+            sg_dom_posted_before(p, addr, len);
+        }
         store_in_lines(p, e, off, buf, len, seq, flags, source->unit);
     }
     if (flags & SG_PERSIST_STORE_WRITE) {
@@ -394,7 +457,7 @@ static void note_flush(struct sg_persist *p, struct cpu *c, uint64_t addr, uint6
 
     mark_noted(p, addr);
 
-    if (c->flushes->len - c->flushes_done >= SG_DOM_CPU_FLUSHES) {
+    if (c->flushes->len - c->flushes_done >= SG_DOM_CPU_FLUSHES && !p->limits.exact) {
         struct cpu_entry *oldest = &g_array_index(c->flushes, struct cpu_entry, c->flushes_done++);
 
         sg_dom_cpu_drain_stores(p, c);
@@ -416,10 +479,10 @@ void sg_persist_cpu_flush(struct sg_persist *p, const struct sg_persist_source *
         !sg_dom_extent(p, line, SG_PERSIST_LINE, &off)) {
         return;
     }
-    sg_dom_others_drain(p, source->unit);
+    sg_dom_others_drain(p, source->unit, SG_DOM_PROCESSOR);
     seq = sg_dom_log(p, SG_PERSIST_EV_CPU_FLUSH, source, line, SG_PERSIST_LINE, kind);
     if (kind != SG_PERSIST_CLFLUSH) {
-        note_flush(p, cpu_at(p, source->unit), line, seq);
+        note_flush(p, sg_dom_cpu_at(p, source->unit), line, seq);
     } else if (p->config.store_buffer) {
         into_store_buffer(p, source->unit, line, seq, true);
     } else {
@@ -444,7 +507,7 @@ void sg_persist_cpu_fence(struct sg_persist *p, const struct sg_persist_source *
 {
     struct cpu *c = source->unit < SG_PERSIST_VCPUS ? p->cpu[source->unit] : NULL;
 
-    if (!c || !(c->sb_count | c->wc_count | c->flushes->len) || p->frozen) {
+    if (!c || !(c->sb.count | c->wc.count | c->flushes->len) || p->frozen) {
         return;
     }
     sg_dom_log(p, SG_PERSIST_EV_CPU_FENCE, source, 0, 0, kind);
@@ -465,14 +528,14 @@ void sg_dom_cpu_fence_all(struct sg_persist *p)
 
 bool sg_persist_cpu_waits(const struct sg_persist *p)
 {
-    return p->busy_cpu >= 0 || p->nt_lines;
+    return p->busy_cpus || p->nt_lines;
 }
 
 void sg_dom_cpu_sync(struct sg_persist *p)
 {
-    if (p->busy_cpu >= 0) {
+    if (p->busy_cpus) {
         sg_dom_log(p, SG_PERSIST_EV_CPU_SYNC, NULL, 0, 0, 0);
-        sg_dom_others_drain(p, -1);
+        sg_dom_others_drain(p, -1, SG_DOM_ANYBODY);
         sg_dom_step_done(p);
     }
 }

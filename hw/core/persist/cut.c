@@ -3,15 +3,15 @@
  * The cut: decides what survives of everything between the adapter and the media.
  *
  *            NONE                      ADR        EADR                  WHOLE
- *   S0       lost                      lost       lost                  lost
+ *   S0       a prefix per connection   same       same                  same
  *   S1       a prefix per device       same       same                  all
  *   S2'      store buffer: a prefix per vCPU; write-combining: any      all
  *   S2       per line a prefix         same       all                   all
  *   S3       as S2                     (media)    (media)               (media)
  *
  * In this order.  First processors stop: what has left them is in S2, or in S3 if it was
- * non-temporal; the rest is gone.  Then the surviving part of S1 arrives, becomes S2 or S3, and
- * shares its fate from there.  Then each line separately gets one of its permitted states, which is
+ * non-temporal; the rest is gone.  Then the surviving part of S1 arrives, and of S0 what left it at
+ * the last moment; it becomes S2 or S3, and shares its fate from there.  Then each line separately gets one of its permitted states, which is
  * written to the media:
  *
  *   state of a line = media content plus its first k stores, k a cut point, and some of the run
@@ -84,149 +84,6 @@ uint32_t sg_dom_cut_choose(struct cut *c, uint32_t n, uint64_t addr, bool part)
                                  .part = part,
                                  .addr = addr,
                              });
-}
-
-/* ---- S0, S1 ---- */
-
-static void piece_row(struct cut *c, const struct piece *x, unsigned stage, uint64_t kept)
-{
-    struct sg_persist_loss row = {
-        .addr = x->addr,
-        .len = x->len,
-        .stage = stage,
-        .extent = SG_PERSIST_NO_EXTENT,
-        .fate = kept == 0       ? SG_PERSIST_LOST
-                : kept < x->len ? SG_PERSIST_PARTLY
-                                : SG_PERSIST_KEPT,
-        .stores = (x->len + SG_PERSIST_ATOM - 1) / SG_PERSIST_ATOM,
-        .stores_kept = kept / SG_PERSIST_ATOM,
-        .source = x->source,
-        .seq = x->seq,
-    };
-
-    c->report->count[stage][SG_PERSIST_KEPT] += kept;
-    c->report->count[stage][SG_PERSIST_LOST] += x->len - kept;
-    sg_dom_report_add(c->p, c->report, &row, 0);
-}
-
-static void lose_s0(struct cut *c)
-{
-    for (unsigned i = 0; i < c->p->conn_order->len; i++) {
-        struct sg_dom_conn *conn = g_ptr_array_index(c->p->conn_order, i);
-
-        for (struct piece *x = conn->s0.head; x; x = x->next) {
-            piece_row(c, x, SG_PERSIST_S0, 0);
-        }
-    }
-}
-
-/* Aligned atoms that a piece of S1 touches. */
-static uint32_t atoms_of(const struct piece *x)
-{
-    return (x->addr + x->len - 1) / SG_PERSIST_ATOM - x->addr / SG_PERSIST_ATOM + 1;
-}
-
-/* The octets of its first atoms. */
-static uint32_t octets_of(const struct piece *x, uint32_t atoms)
-{
-    uint64_t end = sg_align_down(x->addr, SG_PERSIST_ATOM) + (uint64_t)atoms * SG_PERSIST_ATOM;
-
-    return atoms ? SG_MIN(end - x->addr, x->len) : 0;
-}
-
-/* Atoms of a device's S1 that arrive; for WORST_FOR, all before the first write to the range. */
-static uint32_t posted_prefix(struct cut *c, unsigned device)
-{
-    uint32_t atoms = 0, worst = 0;
-    bool clear = true;
-
-    for (const struct piece *x = c->p->s1[device].head; x; x = x->next) {
-        clear = clear && !sg_dom_cut_in_range(c, x->addr, x->len);
-        atoms += atoms_of(x);
-        worst = clear ? atoms : worst;
-    }
-    if (c->domain == SG_PERSIST_WHOLE) {
-        return atoms;
-    }
-    return sg_dom_cut_ask(c, &(struct sg_persist_choice){
-                                 .what = SG_PERSIST_CHOICE_POSTED,
-                                 .unit = device,
-                                 .n = atoms + 1,
-                                 .worst = worst,
-                             });
-}
-
-/* Rows of a device's S1, of which so many atoms arrive. */
-static void posted_rows(struct cut *c, unsigned device, uint32_t left)
-{
-    for (const struct piece *x = c->p->s1[device].head; x; x = x->next) {
-        uint32_t atoms = SG_MIN(left, atoms_of(x));
-
-        left -= atoms;
-        piece_row(c, x, SG_PERSIST_S1, octets_of(x, atoms));
-    }
-}
-
-/* Do pieces of several devices touch one line?  Then their order matters. */
-static bool lines_are_shared(const struct sg_persist *p)
-{
-    GHashTable *owner = g_hash_table_new(g_direct_hash, g_direct_equal);
-    unsigned devices = 0;
-    bool shared = false;
-
-    for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
-        devices += p->s1[d].head != NULL;
-    }
-    for (unsigned d = 0; d < SG_PERSIST_DEVICES && devices > 1; d++) {
-        for (const struct piece *x = p->s1[d].head; x; x = x->next) {
-            for (uint64_t line = x->addr / SG_PERSIST_LINE;
-                 line <= (x->addr + x->len - 1) / SG_PERSIST_LINE; line++) {
-                gpointer key = (gpointer)(uintptr_t)line, was = g_hash_table_lookup(owner, key);
-
-                shared |= was && GPOINTER_TO_UINT(was) != d + 1;
-                g_hash_table_insert(owner, key, GUINT_TO_POINTER(d + 1));
-            }
-        }
-    }
-    g_hash_table_destroy(owner);
-    return shared;
-}
-
-/* The device whose next atom arrives: one of those that have some left. */
-static unsigned next_device(struct cut *c, const uint32_t left[SG_PERSIST_DEVICES], unsigned some)
-{
-    unsigned skip = sg_dom_cut_ask(
-        c, &(struct sg_persist_choice){ .what = SG_PERSIST_CHOICE_ORDER, .n = some });
-    unsigned d = 0;
-
-    while (!left[d] || skip--) {
-        d++;
-    }
-    return d;
-}
-
-/* S1 of all devices: of each a prefix, and of these any order of arrival. */
-static void cut_s1(struct cut *c)
-{
-    uint32_t left[SG_PERSIST_DEVICES] = { 0 };
-    bool shared = lines_are_shared(c->p);
-    unsigned some = 0;
-
-    for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
-        if (c->p->s1[d].head) {
-            left[d] = posted_prefix(c, d);
-            posted_rows(c, d, left[d]);
-            some += left[d] != 0;
-        }
-    }
-    while (some) {
-        unsigned d = next_device(c, left, shared ? some : 1);
-        uint32_t atoms = shared ? 1 : SG_MIN(left[d], atoms_of(c->p->s1[d].head));
-
-        sg_dom_arrive(c->p, d, octets_of(c->p->s1[d].head, atoms));
-        left[d] -= atoms;
-        some -= left[d] == 0;
-    }
 }
 
 /* ---- Lines ---- */
@@ -528,9 +385,8 @@ struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
     };
     log_cut(p, policy);
     p->frozen = true;
-    lose_s0(c);
     sg_dom_cut_cpus(c);
-    cut_s1(c);
+    sg_dom_cut_posted(c);
     report = c->report;
     report->stays = all_stays(c);
     for (unsigned i = 0; i < p->extent_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A cut under way: shared by cut.c and outcome.c.
+ * A cut under way: shared by cut.c, cut_posted.c and outcome.c.
  */
 #ifndef SG_PERSIST_CUT_IMPL_H
 #define SG_PERSIST_CUT_IMPL_H
@@ -36,6 +36,11 @@ bool sg_dom_cut_in_range(const struct cut *c, uint64_t addr, uint64_t len);
 uint32_t sg_dom_cut_ask(struct cut *c, const struct sg_persist_choice *q);
 /* One of n states of a line; 0 loses the most.  part: of a part of it, so that all may stay. */
 uint32_t sg_dom_cut_choose(struct cut *c, uint32_t n, uint64_t addr, bool part);
+
+/* ---- cut_posted.c ---- */
+
+/* S0 and S1 of all devices. */
+void sg_dom_cut_posted(struct cut *c);
 
 /* ---- outcome.c ---- */
 

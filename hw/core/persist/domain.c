@@ -6,7 +6,7 @@
  * media (persist.h names them).  Storage of each stage:
  *
  *   S0   struct sg_dom_conn.s0, pieces per connection    placement.c
- *   S1   sg_persist.s1, pieces per device                placement.c
+ *   S1   sg_persist.s1, pieces per device                posted.c
  *   S2'  marks REC_SB, REC_WC on stores of a line, and
  *        lists of lines per vCPU                         line.c, cpu.c
  *   S2   dirty lines                                     page.c, line.c
@@ -16,7 +16,7 @@
  * The events of the model, and the functions that execute them:
  *
  *   E1   sg_persist_dma_write, sg_persist_settle         placement.c
- *   E3   sg_dom_drain_posted                             placement.c
+ *   E3   sg_dom_drain_posted                             posted.c
  *   E4   sg_persist_device_fence                         placement.c
  *   E5   sg_persist_cpu_load                             cpu.c
  *   E6   sg_dom_pace                                     advance.c
@@ -45,7 +45,7 @@
  *      is a cut point.
  *   4  Something is in S3 only in domain NONE; a history's stores in S3 are whole leading groups.
  *   5  Stores in S2' are a suffix of their line, of one vCPU, and in no group with others.
- *   6  At most one vCPU has anything in its store buffer (busy_cpu): when another agent acts, it
+ *   6  At most one vCPU has anything in its store buffer (busy): when another agent acts, it
  *      could have seen those stores, so they have left the processor by then.  A line knows the one
  *      vCPU that has non-temporal stores to it in S2' (nt_cpu); nt_lines counts such lines.
  *   7  S0 and S1 hold what their counters say, within their limits; S0 has no empty connection.
@@ -108,7 +108,6 @@ struct sg_persist *sg_persist_new(const struct sg_persist_config *config,
     p->ops = ops;
     p->opaque = opaque;
     p->rng = p->limits.seed;
-    p->busy_cpu = -1;
     p->place_due_ns = p->posted_due_ns = SG_NEVER;
     sg_dom_pool_init(&p->pages, sizeof(struct page));
     sg_dom_pool_init(&p->lines, sizeof(struct line));
@@ -139,10 +138,7 @@ void sg_persist_free(struct sg_persist *p)
         free_extent(&p->extent[i]);
     }
     for (unsigned i = 0; i < SG_PERSIST_VCPUS; i++) {
-        if (p->cpu[i]) {
-            g_array_free(p->cpu[i]->flushes, TRUE);
-            g_free(p->cpu[i]);
-        }
+        sg_dom_cpu_free(p, i);
     }
     for (unsigned i = 0; i < SG_ARRAY_SIZE(p->bad); i++) {
         g_free(p->bad[i].range);
@@ -205,7 +201,7 @@ static void drain_everything_posted(struct sg_persist *p)
 /* Data for which the new rules have no stage move on, as they could have done at any time. */
 static void leave_old_rules(struct sg_persist *p, const struct sg_persist_config *next)
 {
-    sg_dom_others_drain(p, -1);
+    sg_dom_others_drain(p, -1, SG_DOM_ANYBODY);
     if (!next->cpu_tracking) {
         sg_dom_cpu_fence_all(p); /* their fences will not be reported */
     }
@@ -308,7 +304,7 @@ void sg_persist_remove(struct sg_persist *p, int extent)
     /* Pieces under way may be for this extent, or for others. */
     settle_everything(p);
     drain_everything_posted(p);
-    sg_dom_others_drain(p, -1);
+    sg_dom_others_drain(p, -1, SG_DOM_ANYBODY);
     sg_dom_extent_clear(p, &p->extent[extent]);
     free_extent(&p->extent[extent]);
     while (p->extent_count && !p->extent[p->extent_count - 1].used) {
@@ -419,6 +415,7 @@ void sg_persist_stats(const struct sg_persist *p, struct sg_persist_stats *s)
         .flushes_failed = p->flushes_failed,
         .lines_persisted = p->lines_persisted,
         .media_refusals = p->media_refusals,
+        .merged = p->merged,
     };
     for (unsigned i = 0; i < p->conn_order->len; i++) {
         s->stage[SG_PERSIST_S0] +=

@@ -14,8 +14,6 @@
 enum sg_dom_limits {
     SG_DOM_PAGE_LINES = SG_PERSIST_PAGE / SG_PERSIST_LINE,
     SG_DOM_LINE_ATOMS = SG_PERSIST_LINE / SG_PERSIST_ATOM,
-    SG_DOM_STORE_BUFFER = 56,   /* entries of a vCPU's modelled store buffer */
-    SG_DOM_WC_LINES = 64,       /* lines that wait in a vCPU's write-combining buffers */
     SG_DOM_CPU_FLUSHES = 65536, /* flushes that wait for a vCPU's fence; the oldest are executed */
     SG_DOM_POSTED_DUE_NS = 20000, /* RANDOM root complex: the latest time at which it drains */
     SG_DOM_REORDER_NS = 10000,    /* placement in random order without a delay */
@@ -92,7 +90,7 @@ struct pool {
     uint32_t live; /* elements in use */
 };
 
-/* ---- Under way (placement.c) ---- */
+/* ---- Under way (placement.c, posted.c) ---- */
 
 /* One piece of a connection's payload in S0, or one in a device's S1. */
 struct piece {
@@ -105,7 +103,8 @@ struct piece {
 
 struct fifo {
     struct piece *head, *tail;
-    uint32_t octets, count;
+    uint64_t octets;
+    uint32_t count;
 };
 
 struct sg_dom_conn {
@@ -122,11 +121,13 @@ struct cpu_entry {
     bool flush;    /* store buffer: a CLFLUSH */
 };
 
+struct ring {
+    struct cpu_entry *at;
+    unsigned size, head, count;
+};
+
 struct cpu {
-    struct cpu_entry sb[SG_DOM_STORE_BUFFER]; /* FIFO from sb_head */
-    unsigned sb_head, sb_count;
-    struct cpu_entry wc[SG_DOM_WC_LINES];
-    unsigned wc_head, wc_count;
+    struct ring sb, wc; /* store buffer; lines in write-combining buffers */
     unsigned unit;
     GArray *flushes;       /* struct cpu_entry: CLWB, CLFLUSHOPT since the last fence */
     unsigned flushes_done; /* leading ones that were executed early */
@@ -159,9 +160,10 @@ struct sg_persist {
     uint64_t posted_due_ns;
 
     struct cpu *cpu[SG_PERSIST_VCPUS];
-    int busy_cpu;                      /* the only one with anything in its store buffer, or -1 */
-    unsigned nt_lines;                 /* lines with stores in write-combining buffers */
-    uint64_t announced, announced_len; /* sg_persist_will_change() */
+    uint64_t busy[SG_PERSIST_VCPUS / 64]; /* bits: those with something in their store buffer */
+    unsigned busy_cpus;                   /* how many */
+    unsigned nt_lines;                    /* lines with stores in write-combining buffers */
+    uint64_t announced, announced_len;    /* sg_persist_will_change() */
 
     struct sg_dom_bad_ranges bad[2]; /* by kind - 1 */
     uint64_t bad_generation;
@@ -175,7 +177,7 @@ struct sg_persist {
     uint64_t log_data_end; /* octets ever written to it */
 
     uint64_t acknowledged;
-    uint64_t flushes, flushes_failed, lines_persisted, media_refusals;
+    uint64_t flushes, flushes_failed, lines_persisted, media_refusals, merged;
 };
 
 /* ---- Randomness ---- */
@@ -399,8 +401,8 @@ void sg_dom_become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *b
 /* What of S1 is for these lines has arrived, and what is before it. */
 void sg_dom_leave_s1(struct sg_persist *p, uint64_t lo, uint64_t last);
 bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
-/* At a cut: the next octets of a device's S1, all of its head at most, become visible. */
-void sg_dom_arrive(struct sg_persist *p, unsigned device, uint32_t octets);
+/* At a cut: the next octets of a queue, all of its head at most, become visible. */
+void sg_dom_arrive(struct sg_persist *p, struct fifo *f, uint32_t octets);
 
 /* ---- placement.c ---- */
 
@@ -408,6 +410,8 @@ void sg_dom_arrive(struct sg_persist *p, unsigned device, uint32_t octets);
 void sg_dom_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
 /* Is anything for lines [lo, last] in S0 or S1?  Who has read them proves that it is not. */
 bool sg_dom_posted_sees(const struct sg_persist *p, uint64_t lo, uint64_t last);
+/* With limits.exact: somebody else writes to a range, after what was posted to its atoms. */
+void sg_dom_posted_before(struct sg_persist *p, uint64_t addr, uint64_t len);
 void sg_dom_posted_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
 void sg_dom_place_clear(struct sg_persist *p);
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
@@ -439,9 +443,24 @@ void sg_dom_keep_untracked(struct sg_persist *p, struct extent *e, size_t page_n
 
 /* ---- cpu.c ---- */
 
-/* Another agent than this vCPU acts (-1: a device): drains the store buffers of the others. */
-void sg_dom_others_drain(struct sg_persist *p, int vcpu);
-/* It accesses these lines: the others' non-temporal stores to them have left. */
+static inline struct cpu_entry *sg_dom_ring_at(const struct ring *r, unsigned i)
+{
+    return &r->at[(r->head + i) % r->size];
+}
+static inline bool sg_dom_is_busy(const struct sg_persist *p, unsigned vcpu)
+{
+    return p->busy[vcpu / 64] >> (vcpu % 64) & 1;
+}
+struct cpu *sg_dom_cpu_at(struct sg_persist *p, unsigned unit);
+void sg_dom_cpu_free(struct sg_persist *p, unsigned unit);
+/* The first busy vCPU from this one on, or SG_PERSIST_VCPUS. */
+unsigned sg_dom_next_busy(const struct sg_persist *p, unsigned vcpu);
+
+/* Who acts, other than the vCPU that is given with it (-1: none). */
+enum sg_dom_actor { SG_DOM_PROCESSOR, SG_DOM_ADAPTER, SG_DOM_ANYBODY };
+/* Another agent acts: drains the store buffers of the others, unless they are exact. */
+void sg_dom_others_drain(struct sg_persist *p, int vcpu, enum sg_dom_actor actor);
+/* It accesses these lines: the others' stores to them have left. */
 void sg_dom_others_leave(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
                          int vcpu);
 void sg_dom_cpu_drain(struct sg_persist *p, int vcpu);

@@ -118,6 +118,7 @@ static void bound(struct sg_persist *p, struct line *l)
 
     if (l->count > limit) {
         merge_head(p, l, 1);
+        p->merged++;
     }
     while (l->count > limit) {
         merge_head(p, l, 2 + limit / 4); /* extra room, so that the next stores need no merge */
@@ -144,7 +145,8 @@ static void make_room(struct sg_persist *p, struct extent *e, size_t page_no, un
     bool absorbed = g && written && (g->dirty & ~g->has_history) >> i & 1;
 
     if (g && (absorbed || is_full(p, g, i))) {
-        sg_dom_others_drain(p, -1);
+        p->merged += absorbed || p->busy_cpus || p->nt_lines;
+        sg_dom_others_drain(p, -1, SG_DOM_ANYBODY);
         sg_dom_others_leave(p, e, (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, 1, -1);
     }
 }
@@ -367,7 +369,8 @@ static enum form_change form_change(const struct sg_persist *p, const struct dma
 
     if (g->has_history & bit) {
         return full && sg_dom_line(p, g, i)->count &&
-                       (scarce || sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS)
+                       (scarce ||
+                        (sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS && !p->limits.exact))
                    ? FORM_LOSES_HISTORY
                    : FORM_HAS_STORE_MORE;
     }
@@ -378,7 +381,8 @@ static enum form_change form_change(const struct sg_persist *p, const struct dma
         return FORM_ALL_OR_NOTHING;
     }
     if (g->all_or_nothing & bit) {
-        return p->config.cpu_tracking && !scarce && !full ? FORM_HAS_STORE_MORE : FORM_STAYS;
+        return p->config.cpu_tracking && !scarce && (!full || p->limits.exact) ? FORM_HAS_STORE_MORE
+                                                                               : FORM_STAYS;
     }
     return memcmp(w->e->visible + at + above, w->e->media + at + above, SG_PERSIST_LINE - above) ==
                    0
@@ -398,9 +402,11 @@ static void write_again(struct sg_persist *p, const struct dma_write *w, uint64_
         case FORM_STAYS:
             break;
         case FORM_LOSES_HISTORY:
+            p->merged++;
             collapse(p, w->e->pages[w->page_no], i);
             break;
         case FORM_ALL_OR_NOTHING:
+            p->merged++;
             w->e->pages[w->page_no]->all_or_nothing |= 1ull << i;
             break;
         case FORM_HAS_STORE_MORE:

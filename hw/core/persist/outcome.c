@@ -63,30 +63,23 @@ static void keep_some(struct cut *c, unsigned first, unsigned n, uint64_t addr)
     }
 }
 
-/* Entries of the busy vCPU's store buffer that leave it, in order. */
-static void cut_store_buffer(struct cut *c)
+/* Entries of a vCPU's store buffer that leave it, in order. */
+static void cut_store_buffer(struct cut *c, struct cpu *cpu)
 {
-    struct sg_persist *p = c->p;
-    struct cpu *cpu = p->busy_cpu >= 0 ? p->cpu[p->busy_cpu] : NULL;
-    uint64_t n, worst = 0;
+    struct sg_persist_choice q = {
+        .what = SG_PERSIST_CHOICE_BUFFER,
+        .unit = cpu->unit,
+        .n = cpu->sb.count + 1,
+    };
+    uint32_t n;
 
-    if (!cpu) {
-        return;
+    while (q.worst < cpu->sb.count &&
+           !sg_dom_cut_in_range(c, sg_dom_ring_at(&cpu->sb, q.worst)->addr, SG_PERSIST_LINE)) {
+        q.worst++;
     }
-    while (worst < cpu->sb_count &&
-           !sg_dom_cut_in_range(c, cpu->sb[(cpu->sb_head + worst) % SG_DOM_STORE_BUFFER].addr,
-                                SG_PERSIST_LINE)) {
-        worst++;
-    }
-    n = c->domain == SG_PERSIST_WHOLE ? cpu->sb_count
-                                      : sg_dom_cut_ask(c, &(struct sg_persist_choice){
-                                                              .what = SG_PERSIST_CHOICE_BUFFER,
-                                                              .unit = p->busy_cpu,
-                                                              .n = cpu->sb_count + 1,
-                                                              .worst = worst,
-                                                          });
+    n = c->domain == SG_PERSIST_WHOLE ? cpu->sb.count : sg_dom_cut_ask(c, &q);
     while (n--) {
-        sg_dom_cpu_drain_one(p, cpu);
+        sg_dom_cpu_drain_one(c->p, cpu);
     }
 }
 
@@ -175,9 +168,11 @@ static void cut_line_in_cpu(struct cut *c, struct line *l, struct extent *e, uin
 void sg_dom_cut_cpus(struct cut *c)
 {
     struct sg_persist *p = c->p;
-    bool any = p->nt_lines || p->busy_cpu >= 0;
+    bool any = p->nt_lines || p->busy_cpus;
 
-    cut_store_buffer(c);
+    for (unsigned i = 0; (i = sg_dom_next_busy(p, i)) < SG_PERSIST_VCPUS; i++) {
+        cut_store_buffer(c, p->cpu[i]);
+    }
     for (unsigned x = 0; any && x < p->extent_count; x++) {
         struct extent *e = &p->extent[x];
 

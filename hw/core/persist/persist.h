@@ -31,10 +31,10 @@
 #include <glib.h>
 
 #include "base/host.h"
+#include "persist/log.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
 
-struct sg_persist;
 struct sg_persist_report;
 
 enum sg_persist_sizes {
@@ -120,18 +120,37 @@ struct sg_persist_config {
 
 /* Constant after creation; sg_persist_limits_init() has the defaults. */
 struct sg_persist_limits {
-    uint64_t seed;        /* of everything that RANDOM decides; default 1 */
-    uint32_t log_events;  /* kept by the log, rounded up to a power of two; default 65536 */
-    uint32_t log_data;    /* octets of payload kept by the log; default 0: not kept */
-    uint32_t s0_octets;   /* of one connection; the oldest move on at more; default 1 MiB */
-    uint32_t s1_octets;   /* of one device; likewise; default 64 KiB */
-    uint32_t line_stores; /* in one line's history; older ones merge; 8.., default 64 */
-    uint32_t stores;      /* in all histories; then 8 in each; default 1 Mi (32 MiB) */
-    bool check;           /* sg_assert_persist_state() after every event: slow; off */
+    uint64_t seed;          /* of everything that RANDOM decides; default 1 */
+    uint32_t log_events;    /* kept by the log, rounded up to a power of two; default 65536 */
+    uint32_t log_data;      /* octets of payload kept by the log; default 0: not kept */
+    uint32_t s0_octets;     /* of one connection; the oldest move on at more; default 1 MiB */
+    uint32_t s1_octets;     /* of one device; likewise; default 64 KiB */
+    uint32_t line_stores;   /* in one line's history; older ones merge; 8.., default 64 */
+    uint32_t stores;        /* in all histories; then 8 in each; default 1 Mi (32 MiB) */
+    uint32_t buffer_stores; /* in a vCPU's store buffer; the oldest drains; 1.., default 56 */
+    uint32_t nt_lines;      /* in its write-combining buffers; likewise; default 64 */
+    bool check;             /* sg_assert_persist_state() after every event: slow; off */
+    /*
+     * For whoever explores recorded inputs: nothing merges or moves on to save memory, except at
+     * the other limits (struct sg_persist_stats counts it), and adapters' acts leave store buffers
+     * alone.  The inputs are in the order of visible memory: before somebody else writes to atoms,
+     * what adapters have posted to them arrives, with what is before it.  So each change that is
+     * reported after the fact has to be announced (sg_persist_will_change()).
+     */
+    bool exact;
+    /*
+     * With exact: whatever a CPU or device learns from another CPU's store, it learns by reading
+     * persistent memory, and each such load is an input.  So a plain store stays in its CPU until
+     * somebody else accesses its line, or its CPU executes a fence.  Wrong for programs that use
+     * locks or flags in other memory.
+     */
+    bool all_loads;
 };
 
 void sg_persist_config_init(struct sg_persist_config *config);
 void sg_persist_limits_init(struct sg_persist_limits *limits);
+/* Defaults of an explorer: exact, without log, limits that few traces reach. */
+void sg_persist_limits_exact(struct sg_persist_limits *limits);
 
 /* Operations of the owner; each may be NULL. */
 struct sg_persist_ops {
@@ -410,13 +429,19 @@ enum sg_persist_outcome {
 enum sg_persist_choice_what {
     SG_PERSIST_CHOICE_BUFFER, /* unit: vCPU; so many of its buffered stores left the processor */
     SG_PERSIST_CHOICE_POSTED, /* unit: adapter; so many atoms of its S1 arrived */
-    SG_PERSIST_CHOICE_ORDER,  /* which adapter's next atom arrived first; no alternative is less */
-    SG_PERSIST_CHOICE_LINE,   /* addr: the line; in which of its states it is */
+    /*
+     * unit, qpn: so many atoms of the connection's S0 left it at the last moment and arrived.  In
+     * random order two questions in turn: which piece does (0: none), how many atoms of it.
+     */
+    SG_PERSIST_CHOICE_PLACED,
+    SG_PERSIST_CHOICE_ORDER, /* which queue's next atom arrived first; no alternative is less */
+    SG_PERSIST_CHOICE_LINE,  /* addr: the line; in which of its states it is */
     SG_PERSIST_CHOICES,
 };
 struct sg_persist_choice {
     uint8_t what; /* enum sg_persist_choice_what */
     uint16_t unit;
+    uint32_t qpn;
     uint32_t n; /* alternatives, at least 2; 0 keeps the least, n - 1 the most */
     /*
      * The alternative that WORST_FOR takes: with the least of the policy's range and the most of
@@ -529,80 +554,10 @@ void sg_persist_report_text(const struct sg_persist_report *r, GString *out);
 struct sg_persist_stats {
     uint64_t stage[SG_PERSIST_STAGES]; /* octets in S0 and S1, lines elsewhere (newest store) */
     uint64_t events, flushes, flushes_failed, lines_persisted, media_refusals;
+    /* Times that a limit, or a store that was not announced, took away permitted outcomes. */
+    uint64_t merged;
 };
 void sg_persist_stats(const struct sg_persist *p, struct sg_persist_stats *stats);
-
-/* ---- The log ---- */
-
-enum sg_persist_event_kind {
-    /* Inputs: replaying them with the same configuration and seed reproduces everything else. */
-    SG_PERSIST_EV_DMA_WRITE = 1,
-    SG_PERSIST_EV_ATOM_STORE,
-    SG_PERSIST_EV_SETTLE, /* this and the next two: logged only when there is something */
-    SG_PERSIST_EV_FORGET,
-    SG_PERSIST_EV_DEVICE_FENCE,
-    SG_PERSIST_EV_FLUSH, /* arg: flags; 0x100: its begin, 0x200: its end */
-    SG_PERSIST_EV_OTHER_WRITE,
-    SG_PERSIST_EV_CPU_STORE, /* arg: SG_PERSIST_STORE_*; data: the octets if at most 8 */
-    SG_PERSIST_EV_CPU_FLUSH, /* arg: kind */
-    SG_PERSIST_EV_CPU_FENCE, /* arg: kind; logged only when there is something */
-    SG_PERSIST_EV_CPU_SYNC,  /* likewise */
-    SG_PERSIST_EV_ORDERLY,
-    SG_PERSIST_EV_DEEP_FLUSH,
-    SG_PERSIST_EV_MARK_BAD, /* arg: kind */
-    SG_PERSIST_EV_CLEAR_BAD,
-    SG_PERSIST_EV_SET_FAULTS, /* addr: extent; arg: bits; msn: flush_fails; data: lines_left */
-    SG_PERSIST_EV_MILESTONE,  /* arg: enum sg_pm_milestone */
-    SG_PERSIST_EV_TICK,       /* logged only when something is due */
-    SG_PERSIST_EV_CONFIGURE,
-    SG_PERSIST_EV_CUT, /* arg: outcome; data: seed; addr and at: the policy's range */
-    SG_PERSIST_EV_RESTART,
-    SG_PERSIST_EV_DMA_READ, /* logged only when something of the range was in S2' */
-    SG_PERSIST_EV_CPU_LOAD, /* logged only when it moved something */
-    SG_PERSIST_EV_INPUTS,
-    /* Consequences and acknowledgements. */
-    SG_PERSIST_EV_POSTED = 64, /* S0 -> S1 */
-    SG_PERSIST_EV_VISIBLE,     /* S1 -> visible */
-    SG_PERSIST_EV_EVICTED,     /* S2 -> S3 by itself */
-    SG_PERSIST_EV_DRAINED,     /* S3 -> S4 by itself */
-    SG_PERSIST_EV_FLUSH_DONE,  /* an acknowledgement: the range is where arg (flags) promises */
-    SG_PERSIST_EV_FLUSH_FAILED,
-    SG_PERSIST_EV_REFUSED, /* the medium took no more */
-};
-
-/*
- * 64 octets; in the exported log little-endian.  Payload of more than 8 octets: data counts the
- * payload octets logged before, UINT64_MAX if payload is not kept.
- */
-struct sg_persist_event {
-    uint64_t seq; /* 1.. */
-    uint64_t now_ns;
-    uint64_t addr;
-    uint64_t at;   /* program counter or Tagged Offset */
-    uint64_t data; /* payload up to 8 octets in memory order; else its place, below */
-    uint32_t len;
-    uint32_t qpn;
-    uint32_t msn;
-    uint32_t arg;
-    uint16_t unit;
-    uint8_t kind;      /* enum sg_persist_event_kind */
-    uint8_t agent;     /* enum sg_persist_agent */
-    uint32_t reserved; /* 0 */
-};
-
-const char *sg_persist_event_name(unsigned kind);
-/* Oldest sequence number still kept and the newest; 0 and 0: empty. */
-void sg_persist_log_bounds(const struct sg_persist *p, uint64_t *oldest, uint64_t *newest);
-/* False: not kept (any more). */
-bool sg_persist_log_event(const struct sg_persist *p, uint64_t seq, struct sg_persist_event *e);
-/* Append the log in its versioned format (docs/persistence.md). */
-void sg_persist_log_export(const struct sg_persist *p, GByteArray *out);
-/*
- * Apply the inputs of an exported log to p, whose extents are set up as the recorded ones were and
- * whose limits are equal.  The log must reach back to its first event and have all payload.
- * NULL, or a static text.  Cuts are applied; the visible memories are made equal to the media.
- */
-const char *sg_persist_log_replay(struct sg_persist *p, const uint8_t *log, size_t len);
 
 /* Checks the invariants of domain.c; deep also compares memories.  Aborts on a violation. */
 void sg_assert_persist_state(const struct sg_persist *p, bool deep);

@@ -105,6 +105,7 @@ static void hold(struct sg_persist *p, struct piece *x)
     sg_dom_fifo_push(&c->s0, x);
     while (c->s0.octets > p->limits.s0_octets) {
         sg_dom_post(p, take_next(p, c));
+        p->merged++;
     }
     if (!c->s0.head) {
         drop_conn(p, c);
@@ -201,6 +202,16 @@ void sg_dom_posted_seen(struct sg_persist *p, uint64_t lo, uint64_t last)
     sg_dom_leave_s1(p, lo, last);
 }
 
+void sg_dom_posted_before(struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    uint64_t lo = sg_align_down(addr, SG_PERSIST_ATOM);
+    uint64_t last = (addr + (len - 1)) | (SG_PERSIST_ATOM - 1);
+
+    if (p->limits.exact && sg_dom_posted_sees(p, lo, last)) {
+        sg_dom_posted_seen(p, lo, last);
+    }
+}
+
 /* ---- Time ---- */
 
 void sg_persist_tick(struct sg_persist *p, uint64_t now_ns)
@@ -258,7 +269,7 @@ bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *
     if (p->frozen) {
         return true;
     }
-    sg_dom_others_drain(p, -1);
+    sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
     seq = sg_dom_log_payload(p, SG_PERSIST_EV_DMA_WRITE, source, addr, buf, len, source->mode);
     if (g->placement_delay_ns || g->placement_order == SG_PERSIST_RANDOM_ORDER) {
         hold(p, sg_dom_new_piece(source, addr, buf, len, seq));
@@ -282,7 +293,7 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
     if (p->frozen) {
         return true;
     }
-    sg_dom_others_drain(p, -1);
+    sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
     seq = sg_dom_log_payload(p, SG_PERSIST_EV_ATOM_STORE, source, addr, atom, SG_PERSIST_ATOM,
                              source->mode);
     sg_dom_post(p, sg_dom_new_piece(source, addr, atom, SG_PERSIST_ATOM, seq));
@@ -336,6 +347,7 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
     if (!e) {
         return false;
     }
+    sg_dom_posted_before(p, addr, SG_PERSIST_ATOM);
     sg_dom_dma_read(p, source->unit, addr, SG_PERSIST_ATOM);
     sg_dom_keep_untracked(p, e, off / SG_PERSIST_PAGE,
                           1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE));
@@ -347,7 +359,7 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
     if (__atomic_compare_exchange_n((uint64_t *)(e->visible + off), &found, want, false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
         if (found != want) { /* else there was no event to be logged */
-            sg_dom_others_drain(p, -1);
+            sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
             changed_outside(p, source, e, off, addr, SG_PERSIST_ATOM);
         }
     }
@@ -369,7 +381,7 @@ bool sg_persist_other_write(struct sg_persist *p, const struct sg_persist_source
     if (p->frozen) {
         return true;
     }
-    sg_dom_others_drain(p, -1);
+    sg_dom_others_drain(p, -1, SG_DOM_PROCESSOR);
     changed_outside(p, source, e, off, addr, len);
     return true;
 }

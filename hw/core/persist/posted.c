@@ -94,16 +94,14 @@ static uint64_t visible_seq(struct sg_persist *p, const struct piece *x, uint32_
     return sg_dom_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, octets, 0);
 }
 
-/* The first octets of the head of a device's S1 become visible, by this event. */
-static void arrive(struct sg_persist *p, unsigned device, uint32_t octets, uint64_t seq)
+/* The first octets of the head of a queue become visible, by this event. */
+static void arrive(struct sg_persist *p, struct fifo *f, uint32_t octets, uint64_t seq)
 {
-    struct fifo *f = &p->s1[device];
     struct piece *x = f->head;
 
     sg_dom_become_visible(p, x->addr, x->data, octets, seq, x->source.mode);
     if (octets == x->len) {
         g_free(sg_dom_fifo_take(f, NULL));
-        p->s1_devices &= ~((uint64_t)!f->head << device);
         return;
     }
     x->addr += octets;
@@ -112,16 +110,19 @@ static void arrive(struct sg_persist *p, unsigned device, uint32_t octets, uint6
     memmove(x->data, x->data + octets, x->len);
 }
 
-void sg_dom_arrive(struct sg_persist *p, unsigned device, uint32_t octets)
+void sg_dom_arrive(struct sg_persist *p, struct fifo *f, uint32_t octets)
 {
-    arrive(p, device, octets, p->s1[device].head->seq);
+    arrive(p, f, octets, f->head->seq);
 }
 
 /* The head of a device's S1 becomes visible, or its first octets. */
 static void post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
 {
-    sg_dom_others_drain(p, -1);
-    arrive(p, device, octets, visible_seq(p, p->s1[device].head, octets));
+    struct fifo *f = &p->s1[device];
+
+    sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
+    arrive(p, f, octets, visible_seq(p, f->head, octets));
+    p->s1_devices &= ~((uint64_t)!f->head << device);
 }
 
 static void post_head_visible(struct sg_persist *p, unsigned device)
@@ -149,6 +150,7 @@ void sg_dom_post(struct sg_persist *p, struct piece *x)
     sg_dom_log(p, SG_PERSIST_EV_POSTED, &x->source, x->addr, x->len, 0);
     sg_dom_fifo_push(f, x);
     p->s1_devices |= 1ull << device;
+    p->merged += f->octets > p->limits.s1_octets;
     while (f->head &&
            (p->config.posted_drain == SG_PERSIST_EAGER || f->octets > p->limits.s1_octets)) {
         post_head_visible(p, device);

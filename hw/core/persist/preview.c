@@ -61,33 +61,23 @@ static void copy_page(const struct excerpt *x, size_t page_no)
     }
 }
 
-/* Entries of a ring, beginning at its head, that are within the copy; returns how many. */
-static unsigned copy_entries(const struct excerpt *x, const struct cpu_entry *from, unsigned head,
-                             unsigned count, unsigned size, struct cpu_entry *to)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < count; i++) {
-        const struct cpu_entry *entry = &from[(head + i) % size];
-
-        if (entry->addr - x->base < x->size) {
-            to[n++] = *entry;
-        }
-    }
-    return n;
-}
-
+/* The store buffer of a vCPU, as far as it is within the copy. */
 static void copy_cpu(const struct excerpt *x, unsigned unit)
 {
-    const struct cpu *from = x->from->cpu[unit];
-    struct cpu *c = g_new0(struct cpu, 1);
+    const struct ring *from = &x->from->cpu[unit]->sb;
+    struct ring *to = &sg_dom_cpu_at(x->p, unit)->sb;
 
-    c->flushes = g_array_new(FALSE, FALSE, sizeof(struct cpu_entry));
-    c->sb_count =
-        copy_entries(x, from->sb, from->sb_head, from->sb_count, SG_DOM_STORE_BUFFER, c->sb);
-    c->unit = unit;
-    x->p->cpu[unit] = c;
-    x->p->busy_cpu = unit;
+    for (unsigned i = 0; i < from->count; i++) {
+        const struct cpu_entry *entry = sg_dom_ring_at(from, i);
+
+        if (entry->addr - x->base < x->size) {
+            *sg_dom_ring_at(to, to->count++) = *entry;
+        }
+    }
+    if (to->count) {
+        x->p->busy[unit / 64] |= 1ull << (unit % 64);
+        x->p->busy_cpus++;
+    }
 }
 
 static struct sg_persist *make_excerpt(const struct sg_persist *p, const struct extent *e,
@@ -122,8 +112,8 @@ static struct sg_persist *make_excerpt(const struct sg_persist *p, const struct 
     for (size_t i = 0; i < x.p->extent[0].page_count; i++) {
         copy_page(&x, i);
     }
-    if (p->busy_cpu >= 0) {
-        copy_cpu(&x, p->busy_cpu);
+    for (unsigned i = 0; (i = sg_dom_next_busy(p, i)) < SG_PERSIST_VCPUS; i++) {
+        copy_cpu(&x, i);
     }
     return x.p;
 }

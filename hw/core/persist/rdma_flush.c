@@ -12,7 +12,7 @@
 
 void sg_dom_flush_begin(struct sg_persist *p, const struct sg_persist_source *source)
 {
-    sg_dom_others_drain(p, -1);
+    sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
     sg_dom_settle(p, source->unit, source->qpn);
     sg_dom_drain_posted(p, source->unit);
 }
@@ -45,7 +45,7 @@ bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *s
     uint64_t at = addr, left = len, off;
     bool good = true;
 
-    sg_dom_others_drain(p, -1);
+    sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
     while (left && flags & SG_FLUSH_PERSISTENT) {
         struct extent *e = sg_dom_extent(p, at, 1, &off);
         uint64_t n = e ? SG_MIN(left, e->size - off) : left;

@@ -29,6 +29,22 @@ void sg_persist_limits_init(struct sg_persist_limits *limits)
         .s1_octets = 64u << 10,
         .line_stores = DEFAULT_LINE_STORES,
         .stores = 1u << 20,
+        .buffer_stores = 56,
+        .nt_lines = 64,
+    };
+}
+
+void sg_persist_limits_exact(struct sg_persist_limits *limits)
+{
+    *limits = (struct sg_persist_limits){
+        .seed = 1,
+        .s0_octets = UINT32_MAX,
+        .s1_octets = UINT32_MAX,
+        .line_stores = 4096,
+        .stores = UINT32_MAX / 2,
+        .buffer_stores = 4096,
+        .nt_lines = 4096,
+        .exact = true,
     };
 }
 

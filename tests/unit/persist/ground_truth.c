@@ -22,30 +22,48 @@
 
 static bool buffer_is_empty(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
-    (void)x;
-    return m->drained == w->buffered;
+    return m->drained[x->cpu] == w->buffered[x->cpu];
 }
 
 static bool forget_buffer(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
     (void)w;
-    (void)x;
-    m->drained = 0;
+    m->drained[x->cpu] = 0;
     return true;
 }
 
-/* Another agent than this CPU acts. */
+/* The store buffers of all CPUs but this one are empty. */
+static void others_drain(struct gt_world *w, int but)
+{
+    for (unsigned cpu = 0; cpu < GT_CPUS; cpu++) {
+        struct gt_part x = { .cpu = cpu };
+
+        if ((int)cpu == but || !w->buffered[cpu]) {
+            continue;
+        }
+        gt_step(w, buffer_is_empty, &x);
+        w->buffered[cpu] = 0;
+        for (unsigned i = 0; i < w->nts; i++) {
+            w->nt[i].after = w->nt[i].cpu == cpu ? 0 : w->nt[i].after;
+        }
+        gt_step(w, forget_buffer, &x);
+    }
+}
+
+/* An adapter acts. */
+static void adapter_acts(struct gt_world *w)
+{
+    if (w->t->exact == GT_LIVE || w->t->slip == GT_ADAPTERS_DRAIN_BUFFERS) {
+        others_drain(w, -1);
+    }
+}
+
+/* Another agent acts: a CPU (-1: another device). */
 static void another_acts(struct gt_world *w, int cpu)
 {
-    if (!w->buffered || w->buffer_cpu == cpu) {
-        return;
+    if (w->t->exact != GT_ALL_LOADS) {
+        others_drain(w, cpu);
     }
-    gt_step(w, buffer_is_empty, NULL);
-    w->buffered = 0;
-    for (unsigned i = 0; i < w->nts; i++) {
-        w->nt[i].after = 0;
-    }
-    gt_step(w, forget_buffer, NULL);
 }
 
 static bool all_left(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
@@ -56,7 +74,10 @@ static bool all_left(const struct gt_world *w, struct gt_machine *m, const struc
 
 static bool line_has_left(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
-    return gt_line_left(w, m, gt_line_of(x), -1, x->cpu == UINT8_MAX ? -1 : x->cpu);
+    int own = x->cpu == UINT8_MAX ? -1 : x->cpu;
+
+    return gt_line_left(w, m, gt_line_of(x), -1, own) &&
+           (w->t->slip == GT_LINES_STAY_IN_BUFFERS || gt_stores_left(w, m, gt_line_of(x), own));
 }
 
 static bool step_fold(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
@@ -120,28 +141,22 @@ static bool step_fence(const struct gt_world *w, struct gt_machine *m, const str
         }
         m->note[x->cpu][line] = 0;
     }
-    return w->buffer_cpu != x->cpu || m->drained == w->buffered;
+    return m->drained[x->cpu] == w->buffered[x->cpu];
 }
 
 /* Who has read the lines of x saw what others than x->cpu stored there. */
 static bool step_read(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
-    unsigned seen = 0, first = x->at / GT_LINE, last = (x->at + x->units - 1) / GT_LINE;
+    unsigned first = x->at / GT_LINE, last = (x->at + x->units - 1) / GT_LINE;
     int own = x->cpu == UINT8_MAX ? -1 : x->cpu;
 
-    for (unsigned i = 0; i < w->buffered && w->buffer_cpu != own; i++) {
-        unsigned line = gt_line_of(&w->buffer[i]);
-
-        if (w->buffer[i].kind == BUFFERED_STORE && line >= first && line <= last) {
-            seen = i + 1;
-        }
-    }
-    for (unsigned line = first; line <= last && w->t->slip != GT_NT_KEPT_FROM_READERS; line++) {
-        if (!gt_line_left(w, m, line, -1, own)) {
+    for (unsigned line = first; line <= last; line++) {
+        if (!gt_stores_left(w, m, line, own) ||
+            (w->t->slip != GT_NT_KEPT_FROM_READERS && !gt_line_left(w, m, line, -1, own))) {
             return false;
         }
     }
-    return m->drained >= seen;
+    return true;
 }
 
 /* ---- Events ---- */
@@ -163,7 +178,7 @@ static void arrive(struct gt_world *w, const struct gt_part *x)
 {
     struct gt_part foreign = *x;
 
-    another_acts(w, -1);
+    adapter_acts(w);
     foreign.cpu = UINT8_MAX;
     gt_step(w, line_has_left, &foreign);
     memset(w->visible + x->at, x->value, x->units);
@@ -179,12 +194,19 @@ static void post(struct gt_world *w, unsigned device, const struct gt_part *x)
     }
 }
 
-static void settle(struct gt_world *w, unsigned device)
+static unsigned queue_of(const struct gt_event *e)
 {
-    for (unsigned i = 0; i < w->s0_count[device]; i++) {
-        post(w, device, &w->s0[device][i]);
+    return e->who * GT_CONNS + e->conn;
+}
+
+static void settle(struct gt_world *w, const struct gt_event *e)
+{
+    unsigned q = queue_of(e);
+
+    for (unsigned i = 0; i < w->s0_count[q]; i++) {
+        post(w, e->who, &w->s0[q][i]);
     }
-    w->s0_count[device] = 0;
+    w->s0_count[q] = 0;
 }
 
 static void fence_device(struct gt_world *w, unsigned device)
@@ -195,19 +217,100 @@ static void fence_device(struct gt_world *w, unsigned device)
     w->s1_count[device] = 0;
 }
 
+/* In units of so many halves: so many of a queue's first parts have to arrive if the range was seen; 0: none. */
+static unsigned queued_for(const struct gt_part *queue, unsigned count, const struct gt_part *x,
+                           unsigned unit)
+{
+    while (count && ((queue[count - 1].at + queue[count - 1].units - 1) / unit < x->at / unit ||
+                     queue[count - 1].at / unit > (x->at + x->units - 1) / unit)) {
+        count--;
+    }
+    return count;
+}
+
+static void take_first(struct gt_part *queue, unsigned *count, unsigned n)
+{
+    *count -= n;
+    memmove(queue, queue + n, *count * sizeof(*queue));
+}
+
+/* What of S0 was seen moves on, by whole segments, in their order. */
+static void settle_seen(struct gt_world *w, const struct gt_part *x, unsigned unit)
+{
+    bool seen[GT_EVENTS] = { false };
+
+    for (unsigned q = 0; q < GT_QUEUES; q++) {
+        unsigned n = queued_for(w->s0[q], w->s0_count[q], x, unit);
+
+        for (unsigned i = 0; i < n; i++) {
+            seen[w->s0[q][i].event] |= !w->t->reorder || queued_for(&w->s0[q][i], 1, x, unit);
+        }
+    }
+    for (unsigned event = 0; event < w->now; event++) {
+        for (unsigned q = 0; q < GT_QUEUES && seen[event]; q++) {
+            for (unsigned i = 0; i < w->s0_count[q]; i++) {
+                if (w->s0[q][i].event == event) {
+                    post(w, q / GT_CONNS, &w->s0[q][i]);
+                }
+            }
+        }
+    }
+    for (unsigned q = 0; q < GT_QUEUES; q++) {
+        unsigned left = 0;
+
+        for (unsigned i = 0; i < w->s0_count[q]; i++) {
+            if (!seen[w->s0[q][i].event]) {
+                w->s0[q][left++] = w->s0[q][i];
+            }
+        }
+        w->s0_count[q] = left;
+    }
+}
+
+/* What was posted to a range, in these units, has arrived, in the order of posting. */
+static void posted_seen(struct gt_world *w, const struct gt_part *x, unsigned unit)
+{
+    unsigned n[GT_DEVICES];
+
+    settle_seen(w, x, unit);
+    for (unsigned d = 0; d < GT_DEVICES; d++) {
+        n[d] = queued_for(w->s1[d], w->s1_count[d], x, unit);
+    }
+    while (n[0] || n[1]) {
+        unsigned d = !n[0] || (n[1] && w->s1[1][0].event < w->s1[0][0].event);
+
+        arrive(w, &w->s1[d][0]);
+        take_first(w->s1[d], &w->s1_count[d], 1);
+        n[d]--;
+    }
+}
+
+/* Somebody else is about to write to these atoms. */
+static void posted_before(struct gt_world *w, struct gt_part x)
+{
+    if (w->t->exact != GT_LIVE) {
+        posted_seen(w, &x, 2);
+    }
+}
+
 static void write_event(struct gt_world *w, const struct gt_event *e, struct gt_part range)
 {
     struct gt_part x;
 
     if (e->kind == GT_ATOM) {
-        settle(w, e->who);
+        settle(w, e);
     }
-    another_acts(w, -1);
+    if (e->kind == GT_OTHER) {
+        posted_before(w, range);
+        another_acts(w, -1);
+    } else {
+        adapter_acts(w);
+    }
     while (next_part(&range, &x, false)) {
         if (e->kind == GT_OTHER) {
             arrive(w, &x);
         } else if (e->kind == GT_WRITE && w->t->s0) {
-            w->s0[e->who][w->s0_count[e->who]++] = x;
+            w->s0[queue_of(e)][w->s0_count[queue_of(e)]++] = x;
         } else {
             post(w, e->who, &x);
         }
@@ -216,9 +319,8 @@ static void write_event(struct gt_world *w, const struct gt_event *e, struct gt_
 
 static void into_buffer(struct gt_world *w, const struct gt_part *x, enum gt_buffered kind)
 {
-    w->buffer[w->buffered] = *x;
-    w->buffer[w->buffered++].kind = kind;
-    w->buffer_cpu = x->cpu;
+    w->buffer[x->cpu][w->buffered[x->cpu]] = *x;
+    w->buffer[x->cpu][w->buffered[x->cpu]++].kind = kind;
     gt_close(w);
 }
 
@@ -227,6 +329,7 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
 {
     struct gt_part whole = range, x;
 
+    posted_before(w, range);
     another_acts(w, e->who);
     while (next_part(&whole, &x, true)) {
         gt_step(w, line_has_left, &x);
@@ -247,14 +350,15 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
 
 static void store_nt_event(struct gt_world *w, const struct gt_event *e, struct gt_part range)
 {
+    const struct gt_part *buffer = w->buffer[e->who];
     struct gt_part x;
 
+    posted_before(w, range);
     another_acts(w, e->who);
     while (next_part(&range, &x, false)) {
         gt_step(w, line_has_left, &x);
-        for (unsigned i = 0; i < w->buffered; i++) {
-            if (w->buffer[i].kind == BUFFERED_STORE &&
-                gt_line_of(&w->buffer[i]) == gt_line_of(&x)) {
+        for (unsigned i = 0; i < w->buffered[e->who]; i++) {
+            if (buffer[i].kind == BUFFERED_STORE && gt_line_of(&buffer[i]) == gt_line_of(&x)) {
                 x.after = i + 1;
             }
         }
@@ -281,8 +385,8 @@ static void flush_event(struct gt_world *w, const struct gt_event *e, struct gt_
 {
     struct gt_part x;
 
-    another_acts(w, -1);
-    settle(w, e->who);
+    adapter_acts(w);
+    settle(w, e);
     if (w->t->slip != GT_FLUSH_OF_CACHE_ONLY) {
         fence_device(w, e->who);
     }
@@ -302,76 +406,20 @@ static void device_read(struct gt_world *w, const struct gt_event *e, struct gt_
     gt_step(w, step_read, &x);
 }
 
-/* So many of a queue's first parts have to arrive if the range was seen; 0: none. */
-static unsigned queued_for(const struct gt_world *w, const struct gt_part *queue, unsigned count,
-                           const struct gt_part *x)
-{
-    unsigned unit = w->t->slip == GT_LOAD_OF_ITS_OCTETS ? 1 : GT_LINE;
-
-    while (count && ((queue[count - 1].at + queue[count - 1].units - 1) / unit < x->at / unit ||
-                     queue[count - 1].at / unit > (x->at + x->units - 1) / unit)) {
-        count--;
-    }
-    return count;
-}
-
-static void take_first(struct gt_part *queue, unsigned *count, unsigned n)
-{
-    *count -= n;
-    memmove(queue, queue + n, *count * sizeof(*queue));
-}
-
-/* The queue with parts left that begins with the older event. */
-static unsigned older(struct gt_part queue[GT_DEVICES][64], const unsigned left[GT_DEVICES])
-{
-    return !left[0] || (left[1] && queue[1][0].event < queue[0][0].event);
-}
-
-/* What of S0 was seen moves on, by whole segments. */
-static void settle_seen(struct gt_world *w, const struct gt_part *x)
-{
-    unsigned n[GT_DEVICES];
-
-    for (unsigned d = 0; d < GT_DEVICES; d++) {
-        n[d] = queued_for(w, w->s0[d], w->s0_count[d], x);
-        while (n[d] && n[d] < w->s0_count[d] && w->s0[d][n[d]].event == w->s0[d][n[d] - 1].event) {
-            n[d]++;
-        }
-    }
-    while (n[0] || n[1]) {
-        unsigned d = older(w->s0, n);
-
-        post(w, d, &w->s0[d][0]);
-        take_first(w->s0[d], &w->s0_count[d], 1);
-        n[d]--;
-    }
-}
-
-/* A CPU has loaded: what was posted to these lines has arrived, in the order of posting. */
+/* A CPU has loaded. */
 static void load_event(struct gt_world *w, struct gt_part x)
 {
-    unsigned n[GT_DEVICES];
-
     if (w->t->slip == GT_LOAD_PROVES_NOTHING) {
         return;
     }
-    settle_seen(w, &x);
-    for (unsigned d = 0; d < GT_DEVICES; d++) {
-        n[d] = queued_for(w, w->s1[d], w->s1_count[d], &x);
-    }
-    while (n[0] || n[1]) {
-        unsigned d = older(w->s1, n);
-
-        arrive(w, &w->s1[d][0]);
-        take_first(w->s1[d], &w->s1_count[d], 1);
-        n[d]--;
-    }
+    posted_seen(w, &x, w->t->slip == GT_LOAD_OF_ITS_OCTETS ? 1 : GT_LINE);
     x.cpu = w->t->slip == GT_LOAD_OF_OWN_STORES ? UINT8_MAX : x.cpu;
     gt_step(w, step_read, &x);
 }
 
 static void swap_event(struct gt_world *w, const struct gt_event *e, struct gt_part x)
 {
+    posted_before(w, x);
     device_read(w, e, x);
     if (!e->how && (w->visible[x.at] != x.value || w->visible[x.at + 1] != x.value)) {
         arrive(w, &x);
@@ -398,7 +446,7 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         swap_event(w, e, x);
         break;
     case GT_SETTLE:
-        settle(w, e->who);
+        settle(w, e);
         break;
     case GT_FENCE_DEVICE:
         fence_device(w, e->who);
@@ -425,7 +473,7 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         gt_step(w, step_fence, &x);
         break;
     case GT_SYNC:
-        another_acts(w, -1);
+        others_drain(w, -1);
         break;
     default:
         while (w->t->domain == SG_PERSIST_NONE && next_part(&range, &x, true)) {
@@ -438,7 +486,12 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
 static bool between_stores(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
     (void)x;
-    return !m->drained || !w->buffer[m->drained - 1].more;
+    for (unsigned cpu = 0; cpu < GT_CPUS; cpu++) {
+        if (m->drained[cpu] && w->buffer[cpu][m->drained[cpu] - 1].more) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool everything_arrived(const struct gt_world *w, struct gt_machine *m,
@@ -453,7 +506,7 @@ static void cut(struct gt_world *w)
     bool whole = w->t->domain == SG_PERSIST_WHOLE;
 
     if (whole) {
-        gt_step(w, buffer_is_empty, NULL);
+        others_drain(w, -1);
         gt_step(w, all_left, NULL);
     }
     w->cutting = true;
@@ -465,8 +518,8 @@ static void cut(struct gt_world *w)
 
 GHashTable *ground_truth(const struct gt_trace *trace, unsigned most)
 {
-    struct gt_world w = { .t = trace, .most = most, .buffer_cpu = -1 };
-    struct gt_machine first = { .drained = 0 };
+    struct gt_world w = { .t = trace, .most = most };
+    struct gt_machine first = { .left = 0 };
     GHashTable *set = NULL;
 
     gt_begin(&w);

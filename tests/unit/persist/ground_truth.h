@@ -23,6 +23,8 @@ enum gt_sizes {
     GT_WORLD = GT_LINES * GT_LINE,
     GT_CPUS = 2,
     GT_DEVICES = 2,
+    GT_CONNS = 2, /* of each */
+    GT_QUEUES = GT_DEVICES * GT_CONNS,
     GT_EVENTS = 16,
     GT_PARTS = 32, /* non-temporal atoms in a trace, at most */
 };
@@ -49,8 +51,17 @@ enum gt_kind {
 /* When the model learns of a store; the contract does not care. */
 enum gt_report { GT_TOLD_BEFORE, GT_TOLD_BOTH, GT_TOLD_AFTER, GT_REPORTS };
 
+/* How long plain stores stay in the buffers, and in which order visible memory changes. */
+enum gt_exact {
+    GT_LIVE,      /* another agent acts: they leave */
+    GT_EXACT,     /* another CPU or another device; S1 before somebody else writes its octets */
+    GT_ALL_LOADS, /* somebody else accesses their line */
+    GT_EXACTS,
+};
+
 struct gt_event {
     uint8_t kind, who;
+    uint8_t conn;      /* of the adapter, for GT_WRITE, GT_ATOM, GT_SETTLE, GT_FLUSH */
     uint8_t at, units; /* halves; the line of at for GT_CPU_FLUSH */
     uint8_t value;     /* written to each half */
     uint8_t how;
@@ -71,16 +82,22 @@ enum gt_slip {
     GT_FLUSH_OF_CACHE_ONLY, /* a Flush leaves S1 alone */
     GT_BUFFER_ANY_ORDER,
     GT_LINES_TEAR, /* no order within a line */
+    GT_ADAPTER_LOSES_S0,
+    GT_S0_OVERTAKES_S1,
     GT_LOAD_PROVES_NOTHING,
-    GT_LOAD_OF_OWN_STORES, /* a CPU that loads its own store has waited for it */
-    GT_LOAD_OF_ITS_OCTETS, /* not of the lines */
+    GT_LOAD_OF_OWN_STORES,     /* a CPU that loads its own store has waited for it */
+    GT_LOAD_OF_ITS_OCTETS,     /* not of the lines */
+    GT_ADAPTERS_DRAIN_BUFFERS, /* with GT_EXACT */
+    GT_LINES_STAY_IN_BUFFERS,  /* with GT_ALL_LOADS: who writes the line does not wait */
     GT_SLIPS,
 };
 
 struct gt_trace {
     uint8_t domain; /* enum sg_persist_domain */
     bool ddio, s0, s1, store_buffer;
-    uint8_t slip; /* enum gt_slip */
+    uint8_t exact; /* enum gt_exact */
+    bool reorder;  /* Writes leave S0 in any order; the trace then has nothing that settles S0 */
+    uint8_t slip;  /* enum gt_slip */
     unsigned count;
     struct gt_event event[GT_EVENTS];
 };

@@ -49,7 +49,7 @@ static bool same_atom(const struct gt_part *a, const struct gt_part *b)
 
 bool gt_may_leave(const struct gt_world *w, const struct gt_machine *m, unsigned nt)
 {
-    if (gt_has_left(m, nt) || m->drained < w->nt[nt].after) {
+    if (gt_has_left(m, nt) || m->drained[w->nt[nt].cpu] < w->nt[nt].after) {
         return false;
     }
     for (unsigned i = 0; i < nt; i++) {
@@ -110,10 +110,22 @@ void gt_note(const struct gt_world *w, struct gt_machine *m, unsigned cpu, unsig
     }
 }
 
-/* The next entry of the store buffer leaves; false: it cannot. */
-bool gt_leave_buffer(const struct gt_world *w, struct gt_machine *m)
+bool gt_stores_left(const struct gt_world *w, const struct gt_machine *m, unsigned line, int but)
 {
-    const struct gt_part *x = &w->buffer[m->drained];
+    for (int cpu = 0; cpu < GT_CPUS; cpu++) {
+        for (unsigned i = m->drained[cpu]; cpu != but && i < w->buffered[cpu]; i++) {
+            if (w->buffer[cpu][i].kind == BUFFERED_STORE &&
+                gt_line_of(&w->buffer[cpu][i]) == line) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool gt_leave_buffer(const struct gt_world *w, struct gt_machine *m, unsigned cpu)
+{
+    const struct gt_part *x = &w->buffer[cpu][m->drained[cpu]];
 
     switch (x->kind) {
     case BUFFERED_STORE:
@@ -132,7 +144,28 @@ bool gt_leave_buffer(const struct gt_world *w, struct gt_machine *m)
         }
         gt_evict(w, m, gt_line_of(x));
     }
-    m->drained++;
+    m->drained[cpu]++;
+    return true;
+}
+
+bool gt_may_place(const struct gt_world *w, const struct gt_machine *m, unsigned queue, unsigned i)
+{
+    const struct gt_part *s0 = w->s0[queue];
+    uint64_t placed = m->placed[queue];
+    unsigned device = queue / GT_CONNS;
+
+    if (placed >> i & 1 || w->t->slip == GT_ADAPTER_LOSES_S0 ||
+        (m->arrived[device] < w->s1_count[device] && w->t->slip != GT_S0_OVERTAKES_S1)) {
+        return false;
+    }
+    for (unsigned k = 0; k < w->s0_count[queue]; k++) {
+        bool begun = k && placed >> (k - 1) & 1 && s0[k - 1].event == s0[k].event;
+
+        if (!(placed >> k & 1) && k != i &&
+            ((k < i && (!w->t->reorder || s0[k].event == s0[i].event)) || begun)) {
+            return false; /* an earlier one waits, or another Write is not complete */
+        }
+    }
     return true;
 }
 

@@ -21,11 +21,12 @@ struct gt_part {
 enum gt_buffered { BUFFERED_STORE, BUFFERED_NOTE, BUFFERED_CLFLUSH };
 
 struct gt_machine {
+    uint64_t placed[GT_QUEUES]; /* at the cut: parts of S0 that arrived; bits */
     uint8_t media[GT_WORLD], queue[GT_WORLD], cache[GT_WORLD];
     uint8_t version[GT_LINES], queued[GT_LINES]; /* stores that reached the line, and S3 */
     uint8_t note[GT_CPUS][GT_LINES];             /* version that the next fence makes certain */
     uint8_t arrived[GT_DEVICES];                 /* at the cut: atoms of S1 */
-    uint8_t drained;                             /* entries of the store buffer */
+    uint8_t drained[GT_CPUS];                    /* entries of the store buffers */
     uint32_t left;                               /* non-temporal stores: bits */
 };
 
@@ -36,11 +37,10 @@ struct gt_world {
     unsigned most;
     bool too_many, cutting;
     uint8_t visible[GT_WORLD];
-    struct gt_part buffer[64], nt[GT_PARTS];
-    unsigned buffered, nts, now;
-    int buffer_cpu;
-    struct gt_part s0[GT_DEVICES][64], s1[GT_DEVICES][64];
-    unsigned s0_count[GT_DEVICES], s1_count[GT_DEVICES];
+    struct gt_part buffer[GT_CPUS][64], nt[GT_PARTS];
+    unsigned buffered[GT_CPUS], nts, now;
+    struct gt_part s0[GT_QUEUES][64], s1[GT_DEVICES][64]; /* a connection's, an adapter's */
+    unsigned s0_count[GT_QUEUES], s1_count[GT_DEVICES];
 };
 
 unsigned gt_line_of(const struct gt_part *x);
@@ -61,8 +61,12 @@ bool gt_line_left(const struct gt_world *w, const struct gt_machine *m, unsigned
                   int but);
 /* A CLWB: the next fence makes certain what the line has now. */
 void gt_note(const struct gt_world *w, struct gt_machine *m, unsigned cpu, unsigned line);
-/* The next entry of the store buffer leaves; false: it cannot. */
-bool gt_leave_buffer(const struct gt_world *w, struct gt_machine *m);
+/* The next entry of a CPU's store buffer leaves; false: it cannot. */
+bool gt_leave_buffer(const struct gt_world *w, struct gt_machine *m, unsigned cpu);
+/* The plain stores to a line have left all buffers but this CPU's. */
+bool gt_stores_left(const struct gt_world *w, const struct gt_machine *m, unsigned line, int but);
+/* At the cut: part i of a connection's S0 may leave it now, past S1. */
+bool gt_may_place(const struct gt_world *w, const struct gt_machine *m, unsigned queue, unsigned i);
 /* DMA of one part becomes visible. */
 void gt_arrive_one(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x);
 

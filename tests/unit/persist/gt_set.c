@@ -66,15 +66,27 @@ static void spontaneous(struct gt_world *w, const struct gt_machine *from)
                 }
             }
         }
+        for (unsigned q = 0; q < GT_QUEUES; q++) {
+            for (unsigned i = 0; i < w->s0_count[q]; i++) {
+                if (gt_may_place(w, from, q, i)) {
+                    m = *from;
+                    m.placed[q] |= 1ull << i;
+                    gt_arrive_one(w, &m, &w->s0[q][i]);
+                    gt_add(w, &m);
+                }
+            }
+        }
         return;
     }
-    m = *from;
-    if (m.drained < w->buffered && gt_leave_buffer(w, &m)) {
-        gt_add(w, &m);
-        if (w->t->slip == GT_BUFFER_ANY_ORDER) {
-            m = *from;
-            m.drained++;
+    for (unsigned cpu = 0; cpu < GT_CPUS; cpu++) {
+        m = *from;
+        if (m.drained[cpu] < w->buffered[cpu] && gt_leave_buffer(w, &m, cpu)) {
             gt_add(w, &m);
+            if (w->t->slip == GT_BUFFER_ANY_ORDER) {
+                m = *from;
+                m.drained[cpu]++;
+                gt_add(w, &m);
+            }
         }
     }
     for (unsigned i = 0; i < w->nts; i++) {

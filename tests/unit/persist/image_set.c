@@ -48,13 +48,14 @@ void gt_print(GString *out, const struct gt_trace *t)
         "store", "store-nt", "load", "cpu-flush", "cpu-fence",    "sync", "deep-flush",
     };
 
-    g_string_append_printf(out, "domain %u ddio %d s0 %d s1 %d store-buffer %d:", t->domain,
-                           t->ddio, t->s0, t->s1, t->store_buffer);
+    g_string_append_printf(
+        out, "domain %u ddio %d s0 %d s1 %d store-buffer %d reorder %d exact %u:", t->domain,
+        t->ddio, t->s0, t->s1, t->store_buffer, t->reorder, t->exact);
     for (unsigned i = 0; i < t->count; i++) {
         const struct gt_event *e = &t->event[i];
 
-        g_string_append_printf(out, "\n#   %s %u: %u+%u = %u, how %u", name[e->kind], e->who, e->at,
-                               e->units, e->value, e->how);
+        g_string_append_printf(out, "\n#   %s %u.%u: %u+%u = %u, how %u", name[e->kind], e->who,
+                               e->conn, e->at, e->units, e->value, e->how);
     }
 }
 

@@ -46,7 +46,7 @@ static struct sg_persist_source source_of(const struct gt_event *e)
                  : e->kind == GT_OTHER ? SG_PERSIST_OTHER
                                        : SG_PERSIST_ADAPTER,
         .unit = e->who,
-        .qpn = cpu ? 0 : 7 + e->who,
+        .qpn = cpu ? 0 : 7 + e->conn,
     };
 }
 
@@ -70,11 +70,12 @@ static void store(struct dom_rig *r, const struct gt_event *e, const uint8_t *da
 static void swap(struct dom_rig *r, const struct gt_event *e, const uint8_t *data)
 {
     struct sg_persist_source who = source_of(e);
-    uint64_t found;
+    uint64_t found = UINT64_MAX, addr = RIG_BASE + e->at * HALF; /* not what is there */
 
-    sg_persist_device_fence(r->p, e->who);
-    found = sg_get_le64(r->visible + e->at * HALF) + e->how;
-    T_TRUE(sg_persist_atomic(r->p, &who, RIG_BASE + e->at * HALF, &found, sg_get_le64(data)));
+    T_TRUE(sg_persist_atomic(r->p, &who, addr, &found, sg_get_le64(data)));
+    if (!e->how) {
+        T_TRUE(sg_persist_atomic(r->p, &who, addr, &found, sg_get_le64(data)));
+    }
 }
 
 static void dma(struct dom_rig *r, const struct gt_event *e, const uint8_t *data)
@@ -151,8 +152,11 @@ static void run(struct dom_rig *r, const struct gt_trace *t, bool check)
     r->config.ddio = t->ddio;
     r->config.store_buffer = t->store_buffer;
     r->config.placement_delay_ns = t->s0 ? 1000 : 0;
+    r->config.placement_order = t->reorder ? SG_PERSIST_RANDOM_ORDER : SG_PERSIST_IN_ORDER;
     r->config.posted_drain = t->s1 ? SG_PERSIST_NEVER : SG_PERSIST_EAGER;
     r->limits.log_events = 64;
+    r->limits.exact = t->exact != GT_LIVE;
+    r->limits.all_loads = t->exact == GT_ALL_LOADS;
     r->limits.check = check;
     rig_up(r, SIZE);
     for (unsigned i = 0; i < t->count; i++) {

@@ -342,36 +342,57 @@ static bool units_allowed(const struct oracle *o, unsigned line, const uint8_t *
     return true;
 }
 
+/* Data that may become visible at the cut, in order. */
+static void arrive_late(struct oracle *o, const GQueue *queue, bool late[ORACLE_LINES])
+{
+    for (GList *l = queue->head; l; l = l->next) {
+        struct oracle_piece *x = l->data;
+
+        add_states(o, x->off, x->data, x->len);
+        for (uint64_t at = x->off; at < x->off + x->len; at++) {
+            late[at / SG_PERSIST_LINE] = true;
+        }
+    }
+}
+
+/* May data of several devices become visible at the cut?  Their order is not known. */
+static bool several_devices(const struct oracle *o)
+{
+    bool some[ORACLE_DEVICES] = { o->posted[0].head, o->posted[1].head };
+
+    for (GList *l = o->s0.head; l; l = l->next) {
+        some[((struct oracle_piece *)l->data)->device] = true;
+    }
+    return some[0] && some[1];
+}
+
 /*
  * Data that arrive at the cut come to a line that lacks what stayed in a processor: only their
  * octets are judged then.
  */
 void oracle_judge(struct oracle *o)
 {
-    bool whole = o->r->config.domain == SG_PERSIST_WHOLE;
-    bool late[ORACLE_LINES] = { false };
+    bool late[ORACLE_LINES] = { false }, mixed = several_devices(o);
+    unsigned least[ORACLE_LINES];
 
-    /* Data in S1 may have become visible, in order; in the domain WHOLE they have. */
+    /* In the domain WHOLE all of S1 has become visible. */
     for (unsigned d = 0; d < ORACLE_DEVICES; d++) {
-        for (GList *l = o->posted[d].head; l; l = l->next) {
-            struct oracle_piece *x = l->data;
-
-            add_states(o, x->off, x->data, x->len);
-            for (uint64_t at = x->off; at < x->off + x->len; at++) {
-                late[at / SG_PERSIST_LINE] = true;
-            }
-        }
+        arrive_late(o, &o->posted[d], late);
     }
     for (unsigned i = 0; i < ORACLE_LINES; i++) {
+        least[i] = o->r->config.domain == SG_PERSIST_WHOLE ? newest(o, i) : o->certain[i];
+    }
+    arrive_late(o, &o->s0, late);
+    for (unsigned i = 0; i < ORACLE_LINES; i++) {
         const uint8_t *media = o->r->media + i * SG_PERSIST_LINE;
-        unsigned n = whole ? newest(o, i) : o->certain[i];
+        unsigned n = least[i];
 
         while (n <= newest(o, i) && memcmp(state_at(o, i, n), media, SG_PERSIST_LINE) != 0) {
             n++;
         }
-        if (n > newest(o, i) && !((o->loose[i] || (late[i] && o->r->config.store_buffer)) &&
-                                  units_allowed(o, i, media, whole ? newest(o, i) : o->certain[i],
-                                                late[i] ? 1 : SG_PERSIST_ATOM))) {
+        if (n > newest(o, i) &&
+            !((o->loose[i] || (late[i] && (mixed || o->r->config.store_buffer))) &&
+              units_allowed(o, i, media, least[i], late[i] ? 1 : SG_PERSIST_ATOM))) {
             T_FAIL("line %u: none of the states %u to %u", i, o->certain[i], newest(o, i));
         }
         g_array_set_size(o->states[i], 0);

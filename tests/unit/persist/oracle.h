@@ -5,7 +5,7 @@
  * Per line: its states since the last one known to be safe, one per atom stored, and the index of
  * the state that is certain by the rules of the platform.  It does not depend on how the domain
  * represents its lines.  After a cut each line must be in the certain state or a later one; data
- * still in S1 add states, in FIFO order per device.
+ * still in S0 and S1 add states, in FIFO order per device.
  */
 #ifndef SG_TESTS_PERSIST_ORACLE_H
 #define SG_TESTS_PERSIST_ORACLE_H

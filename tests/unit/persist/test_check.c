@@ -97,8 +97,21 @@ static void buffered_first(struct sg_persist *p)
 
 static void two_busy(struct sg_persist *p)
 {
-    p->cpu[1] = g_new0(struct cpu, 1);
-    p->cpu[1]->sb_count = 1;
+    for (unsigned i = 0; i < 2; i++) {
+        sg_dom_cpu_at(p, i)->sb.count = 1;
+        p->busy[0] |= 1u << i;
+    }
+    p->busy_cpus = 2;
+}
+
+static void secretly_busy(struct sg_persist *p)
+{
+    sg_dom_cpu_at(p, 1)->sb.count = 1;
+}
+
+static void s1_not_known(struct sg_persist *p)
+{
+    p->s1_devices = 2;
 }
 
 static void nt_count(struct sg_persist *p)
@@ -161,6 +174,8 @@ static const struct {
     { "5 buffer before cache", buffered_first },
     { "5 a run that does not end", loose_end },
     { "6 two vCPUs", two_busy },
+    { "6 a vCPU that is not known to be busy", secretly_busy },
+    { "7 S1 of a device that has none", s1_not_known },
     { "6 lines that wait", nt_count },
     { "6 vCPU of a line", nt_of_nobody },
     { "7 S1 octets", s1_count },

@@ -359,8 +359,8 @@ static void report(void)
     T_EQ_U64(report->count[SG_PERSIST_S2][SG_PERSIST_LOST], 17);
     T_EQ_U64(report->count[SG_PERSIST_SB][SG_PERSIST_LOST], 1);
     T_EQ_U64(report->row_count, 5);
-    T_EQ_U64(report->rows[0].source.qpn, 7);
-    T_EQ_U64(report->rows[1].source.qpn, 6);
+    T_EQ_U64(report->rows[0].source.qpn, 6);
+    T_EQ_U64(report->rows[1].source.qpn, 7);
     T_EQ_U64(report->rows[2].addr, RIG_BASE + 640);
     T_EQ_U64(report->rows[2].stores, 2);
     T_EQ_U64(report->rows[2].source.unit, 3);

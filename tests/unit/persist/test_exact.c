@@ -63,6 +63,15 @@ static struct gt_event dma_event(const struct gt_trace *t)
         e.kind = GT_FENCE_DEVICE;
         break;
     }
+    if (e.kind == GT_WRITE && below(16) == 0) {
+        e.at = 0; /* a line as a whole; the live model merges the third */
+        e.units = GT_LINE;
+    }
+    if (t->reorder && (e.kind == GT_FLUSH || e.kind == GT_ATOM || e.kind == GT_SETTLE)) {
+        e.kind = GT_WRITE; /* only the model knows in which order it settles */
+        e.how = 0;
+    }
+    e.conn = e.kind != GT_OTHER && below(4) == 0;
     if (e.kind == GT_ATOM || e.kind == GT_SWAP) {
         e.at &= ~1;
         e.units = 2;
@@ -112,7 +121,9 @@ static void random_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum g
         .store_buffer = below(3) == 0,
         .count = 2 + below(EVENTS - 1),
     };
-    for (unsigned i = 0; i < t->count; i++) {
+    t->reorder = t->s0 && below(3) == 0;
+    t->exact = report == GT_TOLD_AFTER ? GT_LIVE : below(GT_EXACTS);
+    for (unsigned i = 0, lines = 0; i < t->count; i++) {
         bool cpu = who == 1 || (who == 0 && below(2));
         struct gt_event *e = &t->event[i];
 
@@ -124,6 +135,10 @@ static void random_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum g
         e->value = below(8) ? i + 1 : 0;
         if (e->kind == GT_STORE || e->kind == GT_STORE_NT) {
             e->how = report;
+        }
+        lines += e->units == GT_LINE;
+        if (e->units == GT_LINE && lines > (t->exact ? 4 : 2)) {
+            e->units = 2;
         }
     }
 }

@@ -205,6 +205,39 @@ static void per_device(void)
              SET1(0) | SET1(1) | SET1(2) | SET1(3) | SET1(6) | SET1(7));
 }
 
+/* Two Writes of one connection wait in the adapter, and one of another one. */
+static void three_waiting(struct dom_rig *r)
+{
+    rig_write_u64(r, 1, 0, 1);
+    rig_write_u64(r, 1, 64, 1);
+    rig_write_u64(r, 2, 128, 1);
+}
+
+static void placed_at_last(void)
+{
+    struct sg_persist_policy policy = { .outcome = SG_PERSIST_WORST_FOR,
+                                        .addr = RIG_BASE + 64,
+                                        .len = 8 };
+    struct sg_persist_report *report;
+    struct dom_rig proto;
+
+    rig_init(&proto);
+    proto.config.placement_delay_ns = 1000;
+    proto.config.domain = SG_PERSIST_WHOLE;
+    T_EQ_U64(rig_outcomes_of(&proto, three_waiting, three, 500),
+             SET1(0) | SET1(1) | SET1(3) | SET1(4) | SET1(5) | SET1(7));
+    proto.config.placement_order = SG_PERSIST_RANDOM_ORDER;
+    T_EQ_U64(rig_outcomes_of(&proto, three_waiting, three, 500), 0xff);
+    rig_up(&proto, 4096);
+    three_waiting(&proto);
+    report = sg_persist_cut(proto.p, &policy);
+    T_EQ_U64(three(&proto), 5); /* all but the range */
+    T_EQ_U64(report->count[SG_PERSIST_S0][SG_PERSIST_KEPT], 16);
+    T_EQ_U64(report->count[SG_PERSIST_S0][SG_PERSIST_LOST], 8);
+    sg_persist_report_free(report);
+    rig_down(&proto);
+}
+
 static void posted_line(struct dom_rig *r)
 {
     uint8_t line[64];
@@ -458,6 +491,7 @@ static const struct t_case cases[] = {
     { "E1 order that is switched on holds for what waits already", order_again },
     { "S1 a prefix survives", prefix },
     { "S1 the prefix is per device", per_device },
+    { "E1 what leaves S0 at the last moment", placed_at_last },
     { "atoms are not torn, lines ascend", atoms },
     { "S0 and S1 are bounded", limits },
     { "E3 a random root complex drains in the end", random_root_complex },
