@@ -136,10 +136,10 @@ all | demo | bench)
     lock_build
     parts=()
     case $target in
-    demo) sg_plan 22 ;;
-    all) sg_plan 26 ;;
+    demo) sg_plan 23 ;;
+    all) sg_plan 27 ;;
     bench)
-        sg_plan 30
+        sg_plan 31
         parts=(--with consumers)
         ;;
     esac
@@ -170,11 +170,11 @@ check | check-full)
     lock_build
     case $target in
     check)
-        sg_plan 30
+        sg_plan 31
         parts=()
         ;;
     check-full)
-        sg_plan 33
+        sg_plan 34
         parts=(--with consumers)
         ;;
     esac
@@ -191,13 +191,13 @@ check | check-full)
     ;;
 debug-kernel)
     lock_build
-    sg_plan 20
+    sg_plan 21
     run_part tools/guest/build.sh
     run_part tools/guest/debug-kernel.sh
     ;;
 check-debug)
     lock_build
-    sg_plan 31
+    sg_plan 32
     run_part tools/build/qemu.sh
     run_part firmware/build.sh
     run_part tools/guest/build.sh --with consumers

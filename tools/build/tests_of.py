@@ -25,6 +25,7 @@ ROWS = (
     (r"tools/|tests/build/|tests/vm/lib/|configure$|staghorn$", ("build/*",)),
 )
 HINTS = (
+    (r"hw/print/|guest-driver/mark/", "tools/build/check --suite vm test_record_cpu"),
     (r"hw/(device|core|net)/|include/|tests/qtest/", "tools/build/check --suite qtest"),
     (r"guest-driver/", "make guest; tools/build/check --suite guest"),
     (r"tests/vm/\w+/(test_\w+)\.py$", r"tools/build/check --suite vm --suite full \1"),

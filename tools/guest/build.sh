@@ -9,6 +9,7 @@
 #   guest-tree      Debian 13 tree and disk image (see tree.sh); made rarely
 #   guest-boot      the first-stage initramfs
 #   guest-agent     the guest's init and command agent
+#   guest-mark      the program staghorn-mark and its header, for users
 #   guest-siw       siw, built out of tree, a peer in the tests
 #   guest-driver    our kernel module
 #   guest-provider  our rdma-core provider
@@ -74,6 +75,15 @@ make_agent() {
     in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -s -o staghorn-agent \
         agent.c buffer.c session.c
     cp "$in_tree_work/staghorn-agent" "$SG_OUT/"
+}
+
+make_mark() {
+    enter_tree
+    cp "$SG_TOP"/guest-driver/mark/* "$in_tree_work"
+    in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -s -o staghorn-mark staghorn-mark.c
+    mkdir -p "$SG_OUT/usr/bin" "$SG_OUT/usr/include"
+    cp "$in_tree_work/staghorn-mark" "$SG_OUT/usr/bin/"
+    cp "$in_tree_work/staghorn_mark.h" "$SG_OUT/usr/include/"
 }
 
 # build_module NAME [MAKE-ARGUMENT...]: Kbuild in $in_tree_work/src.
@@ -199,6 +209,7 @@ make_overlay() {
     mkdir -p "$root/overlay/usr/lib/modules/$version/updates" "$base/usr/lib/modules/$version"
     cp -r "$guest/files/." "$root/overlay"
     install -m 755 "$(sg_product guest-agent)/staghorn-agent" "$root/overlay/usr/sbin/"
+    cp -r "$(sg_product guest-mark)/usr" "$root/overlay"
     cp "$(sg_product guest-siw)/siw.ko" "$root/overlay/usr/lib/modules/$version/updates/"
     if has driver; then
         cp "$(sg_product guest-driver)/staghorn.ko" \
@@ -217,7 +228,7 @@ make_overlay() {
     done
     rm -rf "$base"
     chmod -R u=rwX,go=rX "$root"
-    chmod 755 "$root"/overlay/usr/sbin/* "$root"/overlay/usr/lib/staghorn/*
+    chmod 755 "$root"/overlay/usr/{bin,sbin}/* "$root"/overlay/usr/lib/staghorn/*
     pack "$root" > "$SG_OUT/overlay.cpio"
     rm -rf "$root"
 }
@@ -238,7 +249,7 @@ link_guest() {
         "$SG_BUILD/guest/programs/"
 }
 
-sg_plan $((15 + $(has consumers && echo 3 || echo 0)))
+sg_plan $((16 + $(has consumers && echo 3 || echo 0)))
 sg_source_rdma_core
 sg_source_siw
 sg_source_fio
@@ -248,6 +259,8 @@ tree_key=@$(sg_product guest-tree)
 sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-3 \
     -- make_boot
 sg_step guest-agent "compiling the guest agent" "$tree_key" "$guest/agent" @agent-1 -- make_agent
+sg_step guest-mark "compiling the program for marks" "$tree_key" "$SG_TOP/guest-driver/mark" \
+    @mark-1 -- make_mark
 sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-siw)" @siw-1 \
     -- make_siw
 ! has driver ||
@@ -259,7 +272,7 @@ sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-s
         "$SG_TOP/tests/unit/provider" "$SG_TOP/tests/lib/tap.h" @provider-2 -- make_provider
 ours=$(for part in siw driver provider; do ! has $part || sg_product "guest-$part"; done)
 sg_step guest-overlay "packing the overlay of the image" "$tree_key" "$guest/files" \
-    "@$(sg_product guest-agent)" "@$ours" @overlay-2 -- make_overlay
+    "@$(sg_product guest-agent)" "@$(sg_product guest-mark)" "@$ours" @overlay-3 -- make_overlay
 sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-fio)" @fio-2 \
     -- make_fio
 sg_step guest-programs "compiling test programs for the guest" "$tree_key" \

@@ -210,19 +210,31 @@ struct line *sg_dom_line_begin_history(struct sg_persist *p, struct extent *e, s
     return l;
 }
 
+static void tell_page_apart(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t off,
+                            uint64_t len)
+{
+    const struct page *g = e->pages[page_no];
+    uint64_t m = g ? g->dirty & ~g->has_history : 0;
+
+    for (m = m ? m & sg_dom_page_mask(page_no, off, len) : 0; m; m &= m - 1) {
+        unsigned i = __builtin_ctzll(m);
+
+        sg_dom_line_begin_history(p, e, page_no, i,
+                                  e->visible + page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE);
+    }
+}
+
+/* Of a CPU's store, mostly: then a search for dirty pages would cost more than all else. */
 void sg_dom_tell_apart(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
 {
+    size_t first = off / SG_PERSIST_PAGE;
+
+    if (first == (off + len - 1) / SG_PERSIST_PAGE) {
+        tell_page_apart(p, e, first, off, len);
+        return;
+    }
     SG_DOM_FOR_PAGES(e, page_no, off, len) {
-        const struct page *g = e->pages[page_no];
-        uint64_t lines = sg_dom_page_mask(page_no, off, len) & g->dirty & ~g->has_history;
-
-        for (; lines; lines &= lines - 1) {
-            unsigned i = __builtin_ctzll(lines);
-
-            sg_dom_line_begin_history(p, e, page_no, i,
-                                      e->visible + (uint64_t)page_no * SG_PERSIST_PAGE +
-                                          i * SG_PERSIST_LINE);
-        }
+        tell_page_apart(p, e, page_no, off, len);
     }
 }
 

@@ -496,11 +496,8 @@ bool staghorn_is_powered_off(const StaghornState *s)
 
 void staghorn_domain_sync(StaghornDomain *d)
 {
-    if (d->config.store_buffer || staghorn_recording) {
+    if (d->config.store_buffer) { /* not while a recording runs: cpu_track.c */
         sg_persist_cpu_sync(staghorn_domain_enter(d));
-        if (staghorn_recording) {
-            staghorn_record(&(struct sg_trace_event){ .kind = SG_TRACE_CPU_SYNC });
-        }
         staghorn_domain_leave(d);
     }
 }

@@ -8,7 +8,7 @@
  * has "action optional".  Both contain the machine's address and the size of the bad range; both
  * are local: other processors do not see them.
  *
- * Loads are watched in TCG only (exec/load-track.h).  A processor with machine checks disabled, as
+ * Loads are watched in TCG only (cpu_loads.c).  A processor with machine checks disabled, as
  * in firmware, or already in one, reads the data that are there: a shutdown would help nobody.
  *
  * Linux decodes these on Intel processors: its NVDIMM driver then adds the address to
@@ -23,7 +23,7 @@
 #include "system/hw_accel.h"
 #include "domain_object.h"
 #ifdef CONFIG_TCG
-#include "exec/load-track.h"
+#include "cpu_track.h"
 #include "system/tcg.h"
 #include "tcg/helper-tcg.h"
 #endif
@@ -60,19 +60,13 @@ static void log_error(CPUX86State *env, uint64_t status, uint64_t mcg_status, ui
 
 #ifdef CONFIG_TCG
 
-static StaghornDomain *domain;
-
-static bool load_wants(const void *host)
-{
-    return staghorn_bad_ranges_in_page(domain, host);
-}
-
-static void load_comes(CPUState *cpu, const void *host, unsigned size, uintptr_t ra)
+void staghorn_mce_load(CPUState *cpu, const void *host, unsigned size, uintptr_t ra)
 {
     CPUX86State *env = cpu_env(cpu);
     uint64_t line;
 
-    if (!takes_machine_checks(env) || !staghorn_bad_ranges_load(domain, host, size, &line)) {
+    if (!takes_machine_checks(env) ||
+        !staghorn_bad_ranges_load(staghorn_domain(), host, size, &line)) {
         return;
     }
     log_error(env, ERROR_STATUS | MCI_STATUS_AR | CODE_DATA_LOAD, MCG_STATUS_EIPV, line,
@@ -80,28 +74,12 @@ static void load_comes(CPUState *cpu, const void *host, unsigned size, uintptr_t
     raise_exception_ra(env, EXCEPTION, ra);
 }
 
-static const CPULoadTrack track = { .wants = load_wants, .load = load_comes };
-
-static void forget_translations(CPUState *cpu, run_on_cpu_data unused)
-{
-    cpu_load_track = &track;
-    tlb_flush_all_cpus_synced(cpu);
-}
-
-static void nothing(CPUState *cpu, run_on_cpu_data unused)
-{
-}
-
 bool staghorn_mce_watch_loads(StaghornDomain *d)
 {
     if (!tcg_enabled()) {
         return false;
     }
-    domain = d;
-    async_safe_run_on_cpu(first_cpu, forget_translations, RUN_ON_CPU_NULL);
-    if (first_cpu->created) {
-        run_on_cpu(first_cpu, nothing, RUN_ON_CPU_NULL);
-    }
+    staghorn_cpu_loads_watch_bad();
     return true;
 }
 

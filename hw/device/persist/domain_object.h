@@ -14,7 +14,7 @@
  * domain_bad.c      unreadable lines, and their announcement; domain_mce.c: machine checks
  * domain_preview.c  the property "preview"
  * domain_save.c     everything reaches the media: for a saved machine, and for a recording
- * cpu_track.c       reports of CPU stores to the model
+ * cpu_track.c       reports of CPU stores to the model; cpu_loads.c, cpu_marks.c: beside it
  *
  * Threads: everything except the model belongs to the big lock.  vCPU threads use the model as
  * well (cpu_track.c), so it has a lock of its own (domain_lock.h), which is the innermost one.
@@ -189,6 +189,11 @@ bool staghorn_bad_ranges_load(StaghornDomain *d, const void *host, unsigned size
 
 /* From now on vCPUs check their loads, if the accelerator supports it.  False: it does not. */
 bool staghorn_mce_watch_loads(StaghornDomain *d);
+/*
+ * A vCPU is about to load from a page with bad lines, by translated code that returns to ra: raises
+ * its machine check, instead of returning, if the load fails.
+ */
+void staghorn_mce_load(CPUState *cpu, const void *host, unsigned size, uintptr_t ra);
 /*
  * Tells the guest of an error that no load has met yet: a machine check, action optional,
  * for the 2^order octets at addr.  done() then says, on any thread under the big lock, whether it

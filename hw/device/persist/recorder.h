@@ -49,7 +49,7 @@ uint32_t staghorn_record_name(const char *text);
 
 /*
  * The machine's clock, ns: of the events that follow.  Under the domain's lock, at the model's
- * tick; under the big lock where there is no domain.
+ * tick; where there is no domain, under the big lock, or by a vCPU for its mark.
  */
 void staghorn_record_time(uint64_t now_ns);
 /* An armed cut came due in the call of the model that is about to be recorded; domain's lock. */

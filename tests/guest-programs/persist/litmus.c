@@ -17,7 +17,7 @@
  * cross from one into the other.  In patterns "behind-..." x and y are the last two mapped lines.
  *
  * PATTERN "disk" makes DEVICE, a disk, write the first page by DMA once, and ends; "disk-flushed"
- * also flushes the page, as after stores.
+ * also flushes the page, as after stores; "disk-store" inverts x0 and, by a locked instruction, y0.
  *
  * PATTERN "clear" zeroes the first and the last page, with ADR also on the media; "show" prints the
  * first two lines in hexadecimal.  Both then end.
@@ -491,10 +491,11 @@ static void clear(char *page)
     sfence();
 }
 
-/* Reads the disk behind its first KiB, which may be all zero. */
-static void from_disk(const char *disk, bool flushed)
+/* Reads the disk behind its first KiB, which may be all zero; then does what comes after "disk". */
+static void from_disk(const char *disk, const char *then)
 {
     int fd = open(disk, O_RDONLY | O_DIRECT);
+    bool flushed = strcmp(then, "-flushed") == 0;
 
     if (fd < 0 || pread(fd, (void *)line, PAGE, 1024) != PAGE) {
         fail(disk);
@@ -504,6 +505,9 @@ static void from_disk(const char *disk, bool flushed)
     }
     if (flushed) {
         sfence();
+    } else if (strcmp(then, "-store") == 0) {
+        store(&x[0], ~x[0]);
+        __atomic_fetch_xor(&y[0], ~0ull, __ATOMIC_SEQ_CST);
     }
 }
 
@@ -599,7 +603,7 @@ int main(int argc, char **argv)
     if (pattern) {
         run();
     } else if (disk) {
-        from_disk(argv[4], strcmp(argv[3], "disk-flushed") == 0);
+        from_disk(argv[4], argv[3] + strlen("disk"));
     } else if (strcmp(argv[3], "clear") == 0) {
         clear(mapped);
         clear(mapped + MAPPED - PAGE);

@@ -81,6 +81,25 @@ class Devices(litmus.VmCase):
             instant = look()
             self.assertEqual(set(instant.outcomes), {instant.visible}, domain)
 
+    def test_disk__a_store_into_its_data_has_a_fate_of_its_own(self):
+        """A CPU stores into two lines that DMA made dirty, once by a locked instruction.
+
+        Each line is what it was, or has the DMA's data, or these and the store.
+        """
+        look = self.disk("disk-store")
+        instant = look()
+        for place, name in ((0, "x0"), (litmus.LINE, "y0")):
+            line = slice(place, place + litmus.LINE)
+            stored = instant.visible[line]
+            placed = bytes(octet ^ 0xFF for octet in stored[:8]) + stored[8:]
+            states = {bytes(litmus.LINE), placed, stored}
+            self.assertEqual(len(states), 3, stored)
+            self.assertEqual({outcome[line] for outcome in instant.outcomes}, states, name)
+        for domain in litmus.CACHED:
+            self.vm.set("domain", domain)
+            instant = look()
+            self.assertEqual(set(instant.outcomes), {instant.visible}, domain)
+
     def test_disk__survives_a_cut(self):
         instant = self.disk("disk-flushed")()
         self.assertEqual(self.vm.cut("--policy", "lose-all"), instant.visible)
