@@ -2,7 +2,7 @@
 /*
  * Crash images: writer and reader.
  */
-#include "crash/image.h"
+#include "crash/crash_image.h"
 
 #define MAGIC "SGIMAG\r\n"
 

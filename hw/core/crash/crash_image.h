@@ -4,15 +4,15 @@
  * docs/image-format.md describes the file.
  *
  * Differences are runs of whole lines, in ascending order, with at least one line between two of
- * them (or the border of two extents).  Lines that cannot be read after the cut are listed as ranges of their own: all of them,
- * not only those that were good in the base.  So images with the same head and the same content are
- * the same octets.
+ * them (or the border of two extents).  Lines that cannot be read after the cut are listed as
+ * ranges of their own: all of them, not only those that were good in the base.  So images with the
+ * same head and the same content are the same octets.
  *
  * Written into an array and read from memory (a mapped file), without I/O.  An image may come from
  * anybody: the reader examines all of it before it delivers the first run.
  */
-#ifndef SG_CRASH_IMAGE_H
-#define SG_CRASH_IMAGE_H
+#ifndef SG_CRASH_CRASH_IMAGE_H
+#define SG_CRASH_CRASH_IMAGE_H
 
 #include <glib.h>
 
