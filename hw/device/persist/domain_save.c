@@ -8,20 +8,20 @@
  * because a medium refuses it, prevents the migration.
  */
 #include "qemu/osdep.h"
+#include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "exec/cpu-common.h"
 #include "migration/vmstate.h"
 #include "domain_object.h"
 
-static int domain_pre_save(void *opaque)
+bool staghorn_domain_settle(StaghornDomain *d, Error **errp)
 {
-    StaghornDomain *d = opaque;
     struct sg_persist_stats stats;
     uint64_t left = 0;
 
     if (qatomic_read(&d->powered_off)) {
-        error_report("the machine cannot be saved: its power was cut, and is not back yet");
-        return -EBUSY;
+        error_setg(errp, "its power was cut, and is not back yet");
+        return false;
     }
     staghorn_domain_orderly(d);
     sg_persist_stats(staghorn_domain_enter(d), &stats);
@@ -30,9 +30,18 @@ static int domain_pre_save(void *opaque)
         left += stats.stage[i];
     }
     if (left) {
-        error_report(
-            "the machine cannot be saved: the media of its NVDIMMs refuse %" PRIu64 " lines", left);
-        return -EIO;
+        error_setg(errp, "the media of its NVDIMMs refuse %" PRIu64 " lines", left);
+    }
+    return !left;
+}
+
+static int domain_pre_save(void *opaque)
+{
+    Error *error = NULL;
+
+    if (!staghorn_domain_settle(opaque, &error)) {
+        error_reportf_err(error, "the machine cannot be saved: ");
+        return -EBUSY;
     }
     return 0;
 }
