@@ -342,6 +342,7 @@ static void domain_class_init(ObjectClass *klass, void *data)
     staghorn_domain_class_props(klass);
     staghorn_domain_class_cuts(klass);
     staghorn_domain_class_preview(klass);
+    staghorn_domain_class_rewind(klass);
 }
 
 static const TypeInfo domain_info = {
