@@ -31,6 +31,10 @@ SECONDS = 4  # of the guest's own time between two moments that are one for it, 
 TICKS = 4e9  # a second, or less, of the processor's time stamp counter
 
 
+# In place: the new code is where the old one was.
+FALSE = "dd if=/bin/false of=/run/code conv=notrunc status=none"
+
+
 class Rewind(labtest.LabCase):
     up_arguments = ("--vms", "alpha", "--driver", "none", "--cpus", "1") + (
         "--pmem",
@@ -135,6 +139,14 @@ class Rewind(labtest.LabCase):
         self.assertEqual(verdict.output, b"some input\n" * 9000)
         self.good(checker, "", kept)
 
+    def test_translations(self):
+        """Code that the last run changed is what it was when the state was kept"""
+        self.lab.sh("alpha", "cp /bin/true /run/code")
+        script = "/run/code; echo $?; %s; /run/code; echo $?" % FALSE
+        checker = self.checker(script, "/run/code")
+        for _ in range(5):
+            self.good(checker, "", b"0\n1\n")
+
     def test_bad_line(self):
         """A line that cannot be read is found by who reads it, and is good the next time"""
         checker = self.checker(READ)
@@ -143,6 +155,7 @@ class Rewind(labtest.LabCase):
         for _ in range(3):
             verdict = checker.check(self.image("bad", {}, bad=bad))
             self.assertNotEqual(verdict.status, 0, verdict)
+            self.assertEqual(verdict.kind, "exit", verdict)
             self.assertEqual(verdict.output.count(kept), 0)
             self.good(checker, "", kept)
 
