@@ -15,7 +15,7 @@ from pathlib import Path
 import cases
 
 TOP = Path(__file__).resolve().parents[2]
-TOOLS = ("bench", "bench-curves", "bench-consumers", "bench-pmem")
+TOOLS = ("bench", "bench-curves", "bench-consumers", "bench-pmem", "bench-checker")
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -25,6 +25,7 @@ qmp.py         QEMU's monitor
 keeper.py      a separate process that bounds a VM's logs
 agent.py       sessions with the guest's agent (protocol: tools/guest/agent/agent.h)
 snapshot.py    VMs that resume behind their boot
+checker.py     VMs that judge crash images, and are put back for each
 lab.py         up, down, cut, on, link, impair, save, load, status
 plug.py        unplug and plug of the adapter, saved machines
 ports.py       frames that the adapters' ports have dropped

@@ -116,7 +116,7 @@ class Session:
 
     # -- frames
 
-    def _send(self, kind, payload=b""):
+    def send(self, kind, payload=b""):
         self.out += self.nonce[:4] + kind + b"\0" + len(payload).to_bytes(2, "little") + payload
 
     def _hello(self, sock, deadline):
@@ -133,15 +133,15 @@ class Session:
                 selector.unregister(sock)
                 for _, events in ready:
                     if events & selectors.EVENT_WRITE:
-                        out = out[self._write(sock, out) :]
+                        out = out[self.write(sock, out) :]
                     if events & selectors.EVENT_READ:
-                        self._read(sock)
+                        self.read(sock)
                 at = self.rx.find(answer)
                 if at >= 0:
                     self.rx = self.rx[at + len(answer) :]
                     return True
                 self.rx = self.rx[-len(answer) :]
-                self._check_alive()
+                self.check_alive()
         return False
 
     def _power(self):
@@ -151,7 +151,7 @@ class Session:
         except OSError:
             return None
 
-    def _check_alive(self):
+    def check_alive(self):
         if self._power() != self.power:
             raise Gone("VM %s lost its power" % self.name, None, EXEC_FAILED)
         vm = (self.folder.data or {}).get("vms", {}).get(self.name, {})
@@ -165,7 +165,7 @@ class Session:
             EXEC_FAILED,
         )
 
-    def _write(self, sock, data):
+    def write(self, sock, data):
         try:
             return sock.send(data[: 1 << 16])
         except BlockingIOError:
@@ -173,7 +173,7 @@ class Session:
         except OSError:
             raise self._gone()
 
-    def _read(self, sock):
+    def read(self, sock):
         try:
             data = sock.recv(1 << 17)
         except BlockingIOError:
@@ -192,23 +192,33 @@ class Session:
         timeout: seconds for all; answer_timeout: seconds until the agent answers."""
         start = time.monotonic()
         limit = start + timeout if timeout else None
-        self.power = self._power()
-        self.port = Port(self.folder, self.name, start + answer_timeout)
         try:
-            self._connect(start + answer_timeout, limit, self._patience(booting))
-            for at in range(0, len(self.request), REQUEST_PART):
-                self._send(b"o", self.request[at : at + REQUEST_PART])
-            self._send(b"x")
+            self.begin(start, limit, answer_timeout, booting)
             if isinstance(self.stdin, bytes):
                 for at in range(0, len(self.stdin), CHUNK):
-                    self._send(b"i", self.stdin[at : at + CHUNK])
+                    self.send(b"i", self.stdin[at : at + CHUNK])
                 self.stdin = None
             if self.stdin is None:
-                self._send(b"f")
+                self.send(b"f")
             self._loop(limit)
             return self.status
         finally:
+            self.close()
+
+    def begin(self, start, limit=None, answer_timeout=40.0, booting=False):
+        """Claims a port, and sends the command; its input stays open.  start: time.monotonic();
+        limit: until when an answer must have come, or None."""
+        self.power = self._power()
+        self.port = Port(self.folder, self.name, start + answer_timeout)
+        self._connect(start + answer_timeout, limit, self._patience(booting))
+        for at in range(0, len(self.request), REQUEST_PART):
+            self.send(b"o", self.request[at : at + REQUEST_PART])
+        self.send(b"x")
+
+    def close(self):
+        if self.port:
             self.port.close()
+            self.port = None
 
     def _patience(self, booting):
         """How long to wait for each answer before a new try; after the last one for ever."""
@@ -237,7 +247,7 @@ class Session:
             selector.register(sock, selectors.EVENT_READ)
             polled = reading and self._pollable(selector)
             while self.status is None:
-                self._take_frames()
+                self.take_frames()
                 if self.status is not None:
                     return
                 self._forward_signals()
@@ -263,15 +273,15 @@ class Session:
                         stdin_ready = True
                         continue
                     if events & selectors.EVENT_READ:
-                        self._read(sock)
+                        self.read(sock)
                     if events & selectors.EVENT_WRITE and self.out:
-                        self.out = self.out[self._write(sock, self.out) :]
+                        self.out = self.out[self.write(sock, self.out) :]
                 if stdin_ready and hungry:
                     reading = self._take_stdin()
                     if not reading and polled:
                         self._watch(selector, False)
                 if not ready:
-                    self._check_alive()
+                    self.check_alive()
 
     def _pollable(self, selector):
         """Regular files cannot be polled, and need no polling."""
@@ -296,19 +306,19 @@ class Session:
         except OSError:
             data = b""
         if data:
-            self._send(b"i", data)
+            self.send(b"i", data)
             return True
-        self._send(b"f")
+        self.send(b"f")
         return False
 
     def _forward_signals(self):
         while self.signals:
-            self._send(b"s", bytes([self.signals.pop(0)]))
+            self.send(b"s", bytes([self.signals.pop(0)]))
         if self.resize:
-            self._send(b"w", b"%dx%d" % self.resize)
+            self.send(b"w", b"%dx%d" % self.resize)
             self.resize = None
 
-    def _take_frames(self):
+    def take_frames(self):
         at = 0
         while len(self.rx) - at >= HEADER:
             length = int.from_bytes(self.rx[at + 6 : at + 8], "little")

@@ -9,8 +9,8 @@ from .errors import LabError, UsageError
 from .qmp import Monitor
 
 OBJECT = "/objects/dom0"
-ACTIONS = ("cut", "persist", "export-log", "preview")
-RESULTS = ("report", "report-json", "state")
+ACTIONS = ("cut", "persist", "export-log", "preview", "rewind")
+RESULTS = ("report", "report-json", "state", "rewind-state")
 OTHERS = ("type", "memdevs")
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """QEMU's monitor, one command at a time."""
+import collections
 import json
 
 from .errors import ABSENT, TIMEOUT, LabError
 from .state import connect
 
 LIMIT = 20.0  # seconds; another client may be served first
+EVENTS = 64
 
 
 class Monitor:
@@ -13,6 +15,7 @@ class Monitor:
 
     def __init__(self, folder, name, limit=LIMIT):
         self.name = name
+        self.events = collections.deque(maxlen=EVENTS)
         try:
             self.sock = connect(folder.path / name / "qmp", limit)
         except OSError as error:
@@ -55,8 +58,8 @@ class Monitor:
         return json.loads(line)
 
     def run(self, command, **arguments):
-        """Returns the command's result, or raises its error as a LabError.  Events in between are
-        dropped."""
+        """Returns the command's result, or raises its error as a LabError.  `events` has the last
+        events before it."""
         request = {"execute": command, "arguments": arguments}
         try:
             self.sock.sendall(json.dumps(request).encode() + b"\n")
@@ -68,3 +71,5 @@ class Monitor:
                 raise LabError(answer["error"]["desc"])
             if "return" in answer:
                 return answer["return"]
+            if "event" in answer:
+                self.events.append(answer)

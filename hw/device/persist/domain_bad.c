@@ -59,7 +59,7 @@ static void announced(bool taken)
     StaghornBadRanges *b = staghorn_domain()->bad_ranges;
 
     b->busy = false;
-    if (taken || ++b->tries == PATIENCE) {
+    if (b->waiting && (taken || ++b->tries == PATIENCE)) {
         b->tries = 0;
         b->waiting--;
         memmove(b->news, b->news + 1, b->waiting * sizeof(b->news[0]));
@@ -116,7 +116,7 @@ static void write_file(StaghornDomain *d)
     g_autoptr(GString) text = g_string_new("");
     GError *error = NULL;
 
-    if (!*path) {
+    if (!*path || d->rewind) { /* the file belongs to the media, not to an image */
         return;
     }
     for (unsigned i = 0; i < d->bad_ranges->count; i++) {
@@ -290,6 +290,19 @@ void staghorn_bad_ranges_update(StaghornDomain *d)
         qemu_bh_cancel(d->bad_ranges->bh);
         update(d, true);
     }
+}
+
+void staghorn_bad_ranges_anew(StaghornDomain *d)
+{
+    StaghornBadRanges *b = d->bad_ranges;
+
+    qemu_bh_cancel(b->bh);
+    timer_del(b->timer);
+    b->waiting = b->tries = 0;
+    for (unsigned i = 0; b->count && i < d->dimms; i++) {
+        bitmap_zero(d->dimm[i].bad_pages, d->dimm[i].size / PAGE);
+    }
+    update(d, false);
 }
 
 bool staghorn_bad_ranges_init(StaghornDomain *d, Error **errp)

@@ -37,6 +37,9 @@ static bool may_merge(StaghornDomain *d)
     struct sg_persist_faults faults;
     struct sg_persist_bad bad;
 
+    if (d->rewind) {
+        return false; /* the media are private, too */
+    }
     for (unsigned i = 0; i < d->dimms; i++) {
         sg_persist_get_faults(d->model, d->dimm[i].extent, &faults);
         if (faults.read_only || faults.wears_out) {

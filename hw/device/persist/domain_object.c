@@ -148,11 +148,24 @@ static bool map_media(StaghornDimm *dimm, Error **errp)
     return true;
 }
 
+static bool add_extent(StaghornDomain *d, StaghornDimm *dimm)
+{
+    struct sg_persist_extent extent = {
+        .base = dimm->base,
+        .size = dimm->size,
+        .visible = dimm->visible,
+        .media = dimm->media,
+        .name = dimm->name,
+    };
+
+    dimm->extent = sg_persist_add(d->model, &extent);
+    return dimm->extent != SG_PERSIST_NO_EXTENT;
+}
+
 static bool add_dimm(StaghornDomain *d, NVDIMMDevice *nvdimm, Error **errp)
 {
     PCDIMMDevice *pc = PC_DIMM(nvdimm);
     StaghornDimm *dimm = &d->dimm[d->dimms];
-    struct sg_persist_extent extent;
 
     if (nvdimm->label_size) {
         error_setg(errp,
@@ -174,15 +187,7 @@ static bool add_dimm(StaghornDomain *d, NVDIMMDevice *nvdimm, Error **errp)
     if (!map_media(dimm, errp)) {
         return false;
     }
-    extent = (struct sg_persist_extent){
-        .base = dimm->base,
-        .size = dimm->size,
-        .visible = dimm->visible,
-        .media = dimm->media,
-        .name = dimm->name,
-    };
-    dimm->extent = sg_persist_add(d->model, &extent);
-    if (dimm->extent == SG_PERSIST_NO_EXTENT) {
+    if (!add_extent(d, dimm)) {
         error_setg(errp, "memdev %s cannot be added to the domain", dimm->name);
         return false;
     }
@@ -232,15 +237,34 @@ static bool add_dimms(StaghornDomain *d, Error **errp)
     return true;
 }
 
+static struct sg_persist *new_model(StaghornDomain *d)
+{
+    sg_persist_limits_init(&d->limits);
+    d->limits.seed = d->seed;
+    return sg_persist_new(&d->config, &d->limits, &model_ops, d);
+}
+
+void staghorn_domain_renew_model(StaghornDomain *d)
+{
+    staghorn_domain_lock(&d->lock);
+    sg_persist_free(d->model);
+    d->model = new_model(d);
+    for (unsigned i = 0; i < d->dimms; i++) {
+        add_extent(d, &d->dimm[i]);
+    }
+    d->timer_ns = SG_NEVER;
+    d->bad_generation = sg_persist_bad_generation(d->model);
+    staghorn_domain_unlock(&d->lock);
+    timer_del(d->timer);
+}
+
 static void machine_complete(Notifier *notifier, void *opaque)
 {
     StaghornDomain *d = container_of(notifier, StaghornDomain, machine_done);
     Error *error = NULL;
 
-    sg_persist_limits_init(&d->limits);
-    d->limits.seed = d->seed;
     d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, time_passed, d);
-    d->model = sg_persist_new(&d->config, &d->limits, &model_ops, d);
+    d->model = new_model(d);
     if (!staghorn_pages_possible(&error) || !add_dimms(d, &error) ||
         !staghorn_domain_apply_props(d, &error) || !staghorn_bad_ranges_init(d, &error) ||
         !staghorn_map_init(d, &error)) {
@@ -326,6 +350,7 @@ static void domain_class_init(ObjectClass *klass, void *data)
     staghorn_domain_class_props(klass);
     staghorn_domain_class_cuts(klass);
     staghorn_domain_class_preview(klass);
+    staghorn_domain_class_rewind(klass);
 }
 
 static const TypeInfo domain_info = {

@@ -14,6 +14,7 @@
  * domain_bad.c      unreadable lines, and their announcement; domain_mce.c: machine checks
  * domain_preview.c  the property "preview"
  * domain_save.c     everything reaches the media: for a saved machine, and for a recording
+ * rewind.c          machines that are put back; rewind_ram.c: their ordinary memory
  * cpu_track.c       reports of CPU stores to the model; cpu_loads.c, cpu_marks.c: beside it
  *
  * Threads: everything except the model belongs to the big lock.  vCPU threads use the model as
@@ -95,6 +96,8 @@ struct StaghornDomain {
     StaghornCutTimes times; /* of the last cut */
     struct sg_persist_report *report;
 
+    struct StaghornRewind *rewind; /* a kept state (rewind.c), or NULL */
+
     Notifier machine_done, shutdown;
 };
 
@@ -113,8 +116,14 @@ void staghorn_domain_sync(StaghornDomain *d);
 void staghorn_domain_watch_dma(void);
 /* Everything visible reaches the media. */
 void staghorn_domain_orderly(StaghornDomain *d);
-/* The same; returns how much did not, because a medium refuses it (domain_save.c). */
-uint64_t staghorn_domain_settle(StaghornDomain *d);
+/* The same; false: some of it cannot, or the power was cut (domain_save.c). */
+bool staghorn_domain_settle(StaghornDomain *d, Error **errp);
+
+/*
+ * A fresh model in place of the present one: NVDIMMs as they are, nothing on its way, no faults, no
+ * bad lines.  The machine is stopped.
+ */
+void staghorn_domain_renew_model(StaghornDomain *d);
 
 /* The machine can be saved; after all NVDIMMs were added (domain_save.c). */
 void staghorn_domain_save_init(StaghornDomain *d);
@@ -135,7 +144,7 @@ const char *staghorn_domain_prop(const StaghornDomain *d, const char *name);
  * they may, and nothing is random.  vCPUs are stopped.  False: the media refuse what is on its way
  * to them, and nothing has changed.
  */
-bool staghorn_domain_set_recording(StaghornDomain *d, bool on);
+bool staghorn_domain_set_recording(StaghornDomain *d, bool on, Error **errp);
 /* Takes a property's text, or refuses it. */
 typedef bool StaghornApply(StaghornDomain *d, const char *text, Error **errp);
 /*
@@ -178,6 +187,8 @@ void staghorn_domain_cut_due(void *opaque);
 bool staghorn_bad_ranges_init(StaghornDomain *d, Error **errp);
 /* The model's bad ranges have changed.  Any thread. */
 void staghorn_bad_ranges_changed(StaghornDomain *d);
+/* The guest, put back, has heard of none: what is bad now is found when it is read. */
+void staghorn_bad_ranges_anew(StaghornDomain *d);
 /* On return the file has all changes.  Main thread. */
 void staghorn_bad_ranges_update(StaghornDomain *d);
 /* Could a load from the page with this octet fail?  Any thread. */
@@ -218,6 +229,12 @@ void staghorn_map_write_back(StaghornDomain *d);
  * seed; as zero if it belongs to a file, or if the host does not allow it.
  */
 void staghorn_ram_scramble(uint64_t seed);
+/* Has that happened since the last call? */
+bool staghorn_ram_scrambled(void);
+
+/* ---- Machines that are put back (rewind.c) ---- */
+
+void staghorn_domain_class_rewind(ObjectClass *klass);
 
 /* ---- Previews (domain_preview.c) ---- */
 

@@ -95,11 +95,11 @@ static bool configure(StaghornDomain *d, const struct sg_persist_config *config,
     return true;
 }
 
-bool staghorn_domain_set_recording(StaghornDomain *d, bool on)
+bool staghorn_domain_set_recording(StaghornDomain *d, bool on, Error **errp)
 {
     d->recording = on;
     configure(d, &d->config, "recording", &error_abort);
-    if (on && staghorn_domain_settle(d)) {
+    if (on && !staghorn_domain_settle(d, errp)) {
         d->recording = false;
         configure(d, &d->config, "recording", &error_abort);
         return false;

@@ -121,10 +121,21 @@ static int scramble_backend(Object *object, void *opaque)
     return 0;
 }
 
+static bool scrambled;
+
+bool staghorn_ram_scrambled(void)
+{
+    bool was = scrambled;
+
+    scrambled = false;
+    return was;
+}
+
 void staghorn_ram_scramble(uint64_t seed)
 {
     Noise noise = { .seed = seed, .nvdimms = nvdimm_get_device_list(), .fd = -1 };
 
+    scrambled = true;
     object_child_foreach_recursive(object_get_root(), scramble_backend, &noise);
     g_slist_free(noise.nvdimms);
     if (noise.fd >= 0) {

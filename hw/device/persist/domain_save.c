@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Persistence domain: a machine that has one is saved, or migrates.
+ * Persistence domain: a machine that has one is saved, migrates, is recorded, or is kept.
  *
  * The media are files of their own, which the destination opens as well, so the stream contains
  * nothing of the NVDIMMs.  Before it ends everything that is on its way reaches the media, which it
@@ -8,39 +8,40 @@
  * because a medium refuses it, prevents the migration.
  */
 #include "qemu/osdep.h"
+#include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "exec/cpu-common.h"
 #include "migration/vmstate.h"
 #include "domain_object.h"
 
-uint64_t staghorn_domain_settle(StaghornDomain *d)
+bool staghorn_domain_settle(StaghornDomain *d, Error **errp)
 {
     struct sg_persist_stats stats;
     uint64_t left = 0;
 
+    if (qatomic_read(&d->powered_off)) {
+        error_setg(errp, "its power was cut, and is not back yet");
+        return false;
+    }
     staghorn_domain_orderly(d);
     sg_persist_stats(staghorn_domain_enter(d), &stats);
     staghorn_domain_leave(d);
     for (unsigned i = 0; i < SG_PERSIST_STAGES; i++) {
         left += stats.stage[i];
     }
-    return left;
+    if (left) {
+        error_setg(errp, "the media of its NVDIMMs refuse %" PRIu64 " lines", left);
+    }
+    return !left;
 }
 
 static int domain_pre_save(void *opaque)
 {
-    StaghornDomain *d = opaque;
-    uint64_t left;
+    Error *error = NULL;
 
-    if (qatomic_read(&d->powered_off)) {
-        error_report("the machine cannot be saved: its power was cut, and is not back yet");
+    if (!staghorn_domain_settle(opaque, &error)) {
+        error_reportf_err(error, "the machine cannot be saved: ");
         return -EBUSY;
-    }
-    left = staghorn_domain_settle(d);
-    if (left) {
-        error_report(
-            "the machine cannot be saved: the media of its NVDIMMs refuse %" PRIu64 " lines", left);
-        return -EIO;
     }
     return 0;
 }

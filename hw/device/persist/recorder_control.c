@@ -155,7 +155,7 @@ static void end(StaghornDomain *d, bool whole)
         staghorn_record_switched(false);
     }
     if (d) {
-        staghorn_domain_set_recording(d, false);
+        staghorn_domain_set_recording(d, false, NULL);
     }
 }
 
@@ -248,8 +248,8 @@ static bool begin(StaghornDomain *d, const uint8_t run[SG_TRACE_ID], const char 
         error_setg(errp, "the machine's power was cut, and is not back yet");
         return false;
     }
-    if (d && !staghorn_domain_set_recording(d, true)) {
-        error_setg(errp, "the media of the machine's NVDIMMs refuse what is on its way to them");
+    if (d && !staghorn_domain_set_recording(d, true, errp)) {
+        error_prepend(errp, "the machine cannot be recorded: ");
         return false;
     }
     if (!begin_file(d, run, machine)) {
@@ -260,7 +260,7 @@ static bool begin(StaghornDomain *d, const uint8_t run[SG_TRACE_ID], const char 
         g_free(error);
         control.file = NULL;
         if (d) {
-            staghorn_domain_set_recording(d, false);
+            staghorn_domain_set_recording(d, false, NULL);
         }
         return false;
     }
