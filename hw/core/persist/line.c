@@ -362,7 +362,7 @@ static enum form_change form_change(const struct sg_persist *p, const struct dma
                    ? FORM_LOSES_HISTORY
                    : FORM_HAS_STORE_MORE;
     }
-    if ((g->in_wpq | g->noted) & bit) {
+    if ((g->in_wpq | g->noted) & bit || (p->limits.exact && g->ref[i] != (uint32_t)w->seq)) {
         return FORM_HAS_STORE_MORE;
     }
     if (full && scarce) {

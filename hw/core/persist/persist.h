@@ -135,7 +135,8 @@ struct sg_persist_limits {
      * the other limits (struct sg_persist_stats counts it), and adapters' acts leave store buffers
      * alone.  The inputs are in the order of visible memory: before somebody else writes to atoms,
      * what adapters have posted to them arrives, with what is before it.  So each change that is
-     * reported after the fact has to be announced (sg_persist_will_change()).
+     * reported after the fact has to be announced (sg_persist_will_change()).  Different events
+     * never share a line without a history.
      */
     bool exact;
     /*
