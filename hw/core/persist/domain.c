@@ -114,6 +114,7 @@ struct sg_persist *sg_persist_new(const struct sg_persist_config *config,
     sg_dom_pool_init(&p->recs, sizeof(struct rec));
     p->conns = g_hash_table_new(g_int64_hash, g_int64_equal);
     p->conn_order = g_ptr_array_new();
+    sg_dom_origin_init(p);
     sg_dom_log_init(p);
     sg_dom_log_config(p);
     return p;
@@ -148,6 +149,7 @@ void sg_persist_free(struct sg_persist *p)
     sg_dom_pool_fini(&p->recs);
     g_hash_table_destroy(p->conns);
     g_ptr_array_free(p->conn_order, TRUE);
+    g_array_free(p->origins, TRUE);
     g_free(p->log);
     g_free(p->log_data);
     g_free(p);

@@ -158,6 +158,8 @@ struct sg_persist {
     uint64_t s1_devices;   /* bits: those with something in S1 */
     uint64_t place_due_ns; /* no piece of S0 is due earlier */
     uint64_t posted_due_ns;
+    GArray *origins;       /* inputs of stores that waited in S0 or S1 (origin.c) */
+    uint64_t origins_full; /* pairs in it at which it is pruned */
 
     struct cpu *cpu[SG_PERSIST_VCPUS];
     uint64_t busy[SG_PERSIST_VCPUS / 64]; /* bits: those with something in their store buffer */
@@ -403,6 +405,14 @@ void sg_dom_leave_s1(struct sg_persist *p, uint64_t lo, uint64_t last);
 bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
 /* At a cut: the next octets of a queue, all of its head at most, become visible. */
 void sg_dom_arrive(struct sg_persist *p, struct fifo *f, uint32_t octets);
+
+/* ---- origin.c ---- */
+
+void sg_dom_origin_init(struct sg_persist *p);
+/* What the first event made visible is what the second one wrote; the first one is the newest. */
+void sg_dom_origin_add(struct sg_persist *p, uint64_t arrival, uint64_t input);
+/* The input that brought a store with this event. */
+uint64_t sg_dom_origin(const struct sg_persist *p, uint64_t seq);
 
 /* ---- placement.c ---- */
 

@@ -88,10 +88,14 @@ void sg_dom_become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *b
 /* The event that made a piece visible: its own, if nothing happened since. */
 static uint64_t visible_seq(struct sg_persist *p, const struct piece *x, uint32_t octets)
 {
+    uint64_t seq;
+
     if (p->seq <= x->seq + 1) {
         return x->seq;
     }
-    return sg_dom_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, octets, 0);
+    seq = sg_dom_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, octets, 0);
+    sg_dom_origin_add(p, seq, x->seq);
+    return seq;
 }
 
 /* The first octets of the head of a queue become visible, by this event. */

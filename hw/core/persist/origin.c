@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which input brought a store whose event is an arrival.
+ *
+ * Stores of a line have the event that made them visible: a CLWB before that event does not cover
+ * them.  For a write that waited in S0 or S1 that event is not its input.  A list of pairs, sorted
+ * by arrival, has the inputs of those.  It is pruned to what dirty lines still name when it
+ * is full.  So it has at most as many pairs as prune() says, a small multiple of what is dirty.
+ */
+#include "persist/domain_impl.h"
+
+enum { LEAST_PRUNED = 4096 };
+
+struct origin {
+    uint64_t arrival, input;
+    bool used;
+};
+
+static struct origin *at(const struct sg_persist *p, unsigned i)
+{
+    return &g_array_index(p->origins, struct origin, i);
+}
+
+static struct origin *find(const struct sg_persist *p, uint64_t seq)
+{
+    unsigned lo = 0, hi = p->origins->len;
+
+    while (lo < hi) {
+        unsigned mid = (lo + hi) / 2;
+
+        if (at(p, mid)->arrival < seq) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo < p->origins->len && at(p, lo)->arrival == seq ? at(p, lo) : NULL;
+}
+
+static void mark(const struct sg_persist *p, uint64_t seq)
+{
+    struct origin *o = find(p, seq);
+
+    if (o) {
+        o->used = true;
+    }
+}
+
+static void mark_page(const struct sg_persist *p, const struct page *g)
+{
+    for (uint64_t m = g->dirty; m; m &= m - 1) {
+        unsigned i = __builtin_ctzll(m);
+
+        if (!(g->has_history >> i & 1)) {
+            mark(p, sg_dom_full_seq(p, g->ref[i]));
+            continue;
+        }
+        for (uint32_t n = sg_dom_line(p, g, i)->first; n; n = sg_dom_rec(p, n)->next) {
+            mark(p, sg_dom_rec(p, n)->seq);
+        }
+    }
+}
+
+static void prune(struct sg_persist *p)
+{
+    unsigned kept = 0;
+
+    for (unsigned x = 0; x < p->extent_count; x++) {
+        const struct extent *e = &p->extent[x];
+
+        SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
+            mark_page(p, e->pages[page_no]);
+        }
+    }
+    for (unsigned i = 0; i < p->origins->len; i++) {
+        struct origin o = *at(p, i);
+
+        if (o.used) {
+            o.used = false;
+            *at(p, kept++) = o;
+        }
+    }
+    g_array_set_size(p->origins, kept);
+    /* What prune() walks is paid for by as many additions. */
+    p->origins_full = SG_MAX(LEAST_PRUNED, 2 * kept);
+    p->origins_full = SG_MAX(p->origins_full, p->recs.live + SG_DOM_PAGE_LINES * p->pages.live);
+}
+
+void sg_dom_origin_init(struct sg_persist *p)
+{
+    p->origins = g_array_new(FALSE, FALSE, sizeof(struct origin));
+    p->origins_full = LEAST_PRUNED;
+}
+
+void sg_dom_origin_add(struct sg_persist *p, uint64_t arrival, uint64_t input)
+{
+    struct origin o = { .arrival = arrival, .input = input };
+
+    if (p->origins->len >= p->origins_full) {
+        prune(p);
+    }
+    g_array_append_val(p->origins, o);
+}
+
+uint64_t sg_dom_origin(const struct sg_persist *p, uint64_t seq)
+{
+    const struct origin *o = find(p, seq);
+
+    return o ? o->input : seq;
+}
