@@ -92,12 +92,20 @@ enum gt_slip {
     GT_SLIPS,
 };
 
+enum gt_medium {
+    GT_SOUND,
+    GT_READ_ONLY,
+    GT_WORN_OUT,
+    GT_WEARS_OUT, /* and from here on: takes so many lines more */
+};
+
 struct gt_trace {
     uint8_t domain; /* enum sg_persist_domain */
     bool ddio, s0, s1, store_buffer;
-    uint8_t exact; /* enum gt_exact */
-    bool reorder;  /* Writes leave S0 in any order; the trace then has nothing that settles S0 */
-    uint8_t slip;  /* enum gt_slip */
+    uint8_t exact;  /* enum gt_exact */
+    bool reorder;   /* Writes leave S0 in any order; the trace then has nothing that settles S0 */
+    uint8_t slip;   /* enum gt_slip */
+    uint8_t medium; /* enum gt_medium; of the model, ground_truth() ignores it */
     unsigned count;
     struct gt_event event[GT_EVENTS];
 };

@@ -47,6 +47,7 @@ static struct sg_persist_source source_of(const struct gt_event *e)
                                        : SG_PERSIST_ADAPTER,
         .unit = e->who,
         .qpn = cpu ? 0 : 7 + e->conn,
+        .msn = e->value,
     };
 }
 
@@ -78,6 +79,14 @@ static void swap(struct dom_rig *r, const struct gt_event *e, const uint8_t *dat
     }
 }
 
+static bool is_faulty(const struct dom_rig *r)
+{
+    struct sg_persist_faults faults;
+
+    sg_persist_get_faults(r->p, 0, &faults);
+    return faults.read_only || faults.wears_out;
+}
+
 static void dma(struct dom_rig *r, const struct gt_event *e, const uint8_t *data)
 {
     struct sg_persist_source who = source_of(e);
@@ -105,7 +114,7 @@ static void dma(struct dom_rig *r, const struct gt_event *e, const uint8_t *data
         sg_persist_dma_read(r->p, e->who, addr, len);
         break;
     case GT_FLUSH:
-        T_EQ_INT(sg_persist_flush(r->p, &who, addr, &op), SG_PM_DONE);
+        T_TRUE(sg_persist_flush(r->p, &who, addr, &op) == SG_PM_DONE || is_faulty(r));
         break;
     default:
         sg_persist_will_change(r->p, addr, len);
@@ -114,7 +123,7 @@ static void dma(struct dom_rig *r, const struct gt_event *e, const uint8_t *data
     }
 }
 
-static void run_event(struct dom_rig *r, const struct gt_event *e)
+void model_event(struct dom_rig *r, const struct gt_event *e)
 {
     struct sg_persist_source who = source_of(e);
     uint8_t data[GT_WORLD * HALF];
@@ -145,7 +154,7 @@ static void run_event(struct dom_rig *r, const struct gt_event *e)
     }
 }
 
-static void run(struct dom_rig *r, const struct gt_trace *t, bool check)
+void model_begin(struct dom_rig *r, const struct gt_trace *t, bool check)
 {
     rig_init(r);
     r->config.domain = t->domain;
@@ -154,13 +163,27 @@ static void run(struct dom_rig *r, const struct gt_trace *t, bool check)
     r->config.placement_delay_ns = t->s0 ? 1000 : 0;
     r->config.placement_order = t->reorder ? SG_PERSIST_RANDOM_ORDER : SG_PERSIST_IN_ORDER;
     r->config.posted_drain = t->s1 ? SG_PERSIST_NEVER : SG_PERSIST_EAGER;
-    r->limits.log_events = 64;
+    r->limits.log_events = 256;
     r->limits.exact = t->exact != GT_LIVE;
     r->limits.all_loads = t->exact == GT_ALL_LOADS;
     r->limits.check = check;
     rig_up(r, SIZE);
+    if (t->medium != GT_SOUND) {
+        struct sg_persist_faults faults = {
+            .read_only = t->medium == GT_READ_ONLY,
+            .wears_out = t->medium >= GT_WORN_OUT,
+            .lines_left = t->medium - GT_WORN_OUT,
+        };
+
+        sg_persist_set_faults(r->p, 0, &faults);
+    }
+}
+
+static void run(struct dom_rig *r, const struct gt_trace *t, bool check)
+{
+    model_begin(r, t, check);
     for (unsigned i = 0; i < t->count; i++) {
-        run_event(r, &t->event[i]);
+        model_event(r, &t->event[i]);
     }
     if (check) {
         sg_assert_persist_state(r->p, true);

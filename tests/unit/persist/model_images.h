@@ -9,6 +9,10 @@
 #include "ground_truth.h"
 #include "rig.h"
 
+/* A domain for the trace; @check after each event.  Then its events; the caller takes it down. */
+void model_begin(struct dom_rig *r, const struct gt_trace *trace, bool check);
+void model_event(struct dom_rig *r, const struct gt_event *e);
+
 /* NULL: there are more than @most ways to answer.  *cuts: how many there were. */
 GHashTable *model_images(const struct gt_trace *trace, unsigned most, unsigned *cuts);
 /* One image, of a cut by this policy; preview: of a preview, S0 and S1 being lost. */

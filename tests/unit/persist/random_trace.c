@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "random_trace.h"
+
+#include "base/host.h"
+#include "persist/persist.h"
+
+enum { EVENTS = 9 };
+
+static uint64_t rng;
+
+static unsigned below(unsigned n)
+{
+    rng ^= rng << 13;
+    rng ^= rng >> 7;
+    rng ^= rng << 17;
+    return (rng >> 11) % n;
+}
+
+/* Mostly the first two atoms; now and then the end of a line and the next one. */
+static unsigned place(void)
+{
+    switch (below(8)) {
+    case 0:
+        return GT_LINE - 2 + below(3);
+    case 1:
+        return GT_LINE + below(3);
+    default:
+        return below(5);
+    }
+}
+
+static struct gt_event dma_event(const struct gt_trace *t)
+{
+    struct gt_event e = { .kind = GT_WRITE, .who = below(6) == 0, .at = place() };
+
+    e.units = 1 + below(4);
+    switch (below(t->s0 || t->s1 ? 14 : 11)) {
+    case 0:
+        e.kind = GT_FLUSH;
+        e.how = 1 + below(3);
+        break;
+    case 1:
+        e.kind = GT_READ;
+        break;
+    case 2:
+        e.kind = GT_OTHER;
+        e.units = 2 - e.at % 2;
+        e.who = 0;
+        break;
+    case 3:
+        e.kind = GT_ATOM;
+        break;
+    case 4:
+        e.kind = GT_SWAP;
+        e.how = below(3) == 0;
+        break;
+    case 11:
+        e.kind = GT_SETTLE;
+        break;
+    case 12:
+    case 13:
+        e.kind = GT_FENCE_DEVICE;
+        break;
+    }
+    if (e.kind == GT_WRITE && below(16) == 0) {
+        e.at = 0; /* a line as a whole; the live model merges the third */
+        e.units = GT_LINE;
+    }
+    if (t->reorder && (e.kind == GT_FLUSH || e.kind == GT_ATOM || e.kind == GT_SETTLE)) {
+        e.kind = GT_WRITE; /* only the model knows in which order it settles */
+        e.how = 0;
+    }
+    e.conn = e.kind != GT_OTHER && below(4) == 0;
+    if (e.kind == GT_ATOM || e.kind == GT_SWAP) {
+        e.at &= ~1;
+        e.units = 2;
+    }
+    return e;
+}
+
+static struct gt_event cpu_event(void)
+{
+    struct gt_event e = { .kind = GT_STORE, .who = below(5) == 0, .at = place() };
+
+    e.units = 1 + below(3);
+    switch (below(12)) {
+    case 10:
+    case 11:
+        e.kind = GT_LOAD;
+        break;
+    case 0:
+    case 1:
+        e.kind = GT_CPU_FENCE;
+        e.how = below(SG_PERSIST_CPU_FENCES);
+        break;
+    case 2:
+    case 3:
+        e.kind = GT_CPU_FLUSH;
+        e.units = 1;
+        e.how = below(SG_PERSIST_CPU_FLUSHES);
+        break;
+    case 4:
+    case 5:
+    case 6:
+        e.kind = GT_STORE_NT;
+        break;
+    }
+    return e;
+}
+
+void gt_random_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
+{
+    rng = seed * 0x9e3779b97f4a7c15ull + 1;
+    *t = (struct gt_trace){
+        .domain = below(SG_PERSIST_DOMAINS),
+        .ddio = below(4) > 0,
+        .s0 = below(4) == 0,
+        .s1 = below(3) == 0,
+        .store_buffer = below(3) == 0,
+        .count = 2 + below(EVENTS - 1),
+    };
+    t->reorder = t->s0 && below(3) == 0;
+    t->exact = report == GT_TOLD_AFTER ? GT_LIVE : below(GT_EXACTS);
+    for (unsigned i = 0, lines = 0; i < t->count; i++) {
+        bool cpu = who == 1 || (who == 0 && below(2));
+        struct gt_event *e = &t->event[i];
+
+        *e = cpu ? cpu_event() : dma_event(t);
+        if (below(24) == 0) {
+            e->kind = below(2) ? GT_SYNC : GT_DEEP_FLUSH;
+            e->who = 0;
+        }
+        e->value = below(8) ? i + 1 : 0;
+        if (e->kind == GT_STORE || e->kind == GT_STORE_NT) {
+            e->how = report;
+        }
+        lines += e->units == GT_LINE;
+        if (e->units == GT_LINE && lines > (t->exact ? 4 : 2)) {
+            e->units = 2;
+        }
+    }
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Random traces of ground_truth.h. */
+#ifndef SG_TESTS_PERSIST_RANDOM_TRACE_H
+#define SG_TESTS_PERSIST_RANDOM_TRACE_H
+
+#include "ground_truth.h"
+
+/*
+ * The trace of a seed, on a platform that follows from it.  What CPUs and adapters do; who: 0 both,
+ * 1 CPUs, 2 adapters.  Most events write a value of their own (their number from 1), others 0.
+ */
+void gt_random_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report);
+
+#endif
