@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Is it certain?  The rules of a cut, for one octet at a time.
+ *
+ * An octet passes through values: the media's, that of each step of its line, then those of the
+ * pieces in S1 and S0.  The *target* is the last of them with a number up to the question's.  A cut
+ * that leaves an older value, which differs from the target's, loses the octet.  Which older values
+ * can a cut leave?
+ *
+ *   of the line   any prefix of its steps that may end there (view.h), if nothing arrives
+ *   of S1         a device's queue up to any piece, if the others bring nothing
+ *   of S0         the same of a connection, behind all of its device's S1; any piece, if they leave
+ *                 S0 in random order
+ *   in `whole`    S1 has arrived: of each device its last piece for the octet may be the newest
+ *
+ * A queue that brings an older value and has the target before it has brought that, too; then the
+ * older value is one that reached memory after the target.  If the medium refuses the line, what is
+ * left is the media's value.
+ */
+#include "persist/certain.h"
+#include "persist/view.h"
+
+enum { IN_PIECE = UINT32_MAX };
+
+/* The last store to an octet that the question covers; of pieces the newest. */
+struct target {
+    uint64_t seq;
+    const struct sg_dom_part *part; /* NULL: a step of the line */
+    uint32_t step;                  /* IN_PIECE: behind all steps */
+    uint8_t value, stage, doubt;
+    bool exists;
+};
+
+struct question {
+    const struct sg_persist *p;
+    uint64_t seq;
+    struct sg_dom_view view;
+    GArray *parts;
+    unsigned next; /* part that is not for a line before the present one */
+    /* Of the present line: */
+    uint64_t addr;
+    unsigned from, end; /* its octets that are asked about */
+    const struct sg_dom_part *part;
+    unsigned part_count;
+    struct target target[SG_PERSIST_LINE];
+    uint64_t lost; /* bits: octets that are not certain */
+};
+
+uint64_t sg_persist_seq(const struct sg_persist *p)
+{
+    return p->seq;
+}
+
+static uint8_t part_value(const struct question *q, const struct sg_dom_part *x, unsigned o)
+{
+    return x->piece->data[q->addr + o - x->piece->addr];
+}
+
+/* ---- Targets ---- */
+
+static void step_targets(struct question *q)
+{
+    for (unsigned k = 0; k < q->view.step->len; k++) {
+        const struct sg_dom_step *s = sg_dom_view_step(&q->view, k);
+
+        for (unsigned i = 0; i < SG_PERSIST_ATOM; i++) {
+            struct target *t = &q->target[s->atom * SG_PERSIST_ATOM + i];
+
+            if (s->mask >> i & 1 && s->seq <= q->seq) {
+                *t = (struct target){
+                    .seq = s->seq,
+                    .step = k,
+                    .value = s->data[i],
+                    .stage = s->stage,
+                    .doubt = s->untracked ? SG_PERSIST_DOUBT_UNTRACKED : SG_PERSIST_DOUBT_PENDING,
+                    .exists = true,
+                };
+            }
+        }
+    }
+}
+
+static void part_targets(struct question *q)
+{
+    for (unsigned n = 0; n < q->part_count; n++) {
+        const struct sg_dom_part *x = &q->part[n];
+
+        for (unsigned o = q->from; o < q->end && x->piece->seq <= q->seq; o++) {
+            struct target *t = &q->target[o];
+
+            if (sg_dom_part_has(x, q->addr + o) && (!t->part || x->piece->seq >= t->seq)) {
+                *t = (struct target){
+                    .seq = x->piece->seq,
+                    .part = x,
+                    .step = IN_PIECE,
+                    .value = part_value(q, x, o),
+                    .stage = x->conn ? SG_PERSIST_S0 : SG_PERSIST_S1,
+                    .exists = true,
+                };
+            }
+        }
+    }
+}
+
+/* ---- Older values ---- */
+
+/* A cut may leave this value of an octet without its target. */
+static void is_left(struct question *q, unsigned o, uint8_t value)
+{
+    if (value != q->target[o].value) {
+        q->lost |= 1ull << o;
+    }
+}
+
+/* Octets whose line cannot stay as it is, because something arrives in any case. */
+static uint64_t overwritten(const struct question *q)
+{
+    uint64_t octets = 0;
+
+    for (unsigned n = 0; n < q->part_count && q->p->config.domain == SG_PERSIST_WHOLE; n++) {
+        for (unsigned o = q->from; o < q->end && !q->part[n].conn; o++) {
+            octets |= (uint64_t)sg_dom_part_has(&q->part[n], q->addr + o) << o;
+        }
+    }
+    return octets;
+}
+
+/* Values of the line, if nothing arrives for these octets. */
+static void scan_line(struct question *q, uint64_t octets)
+{
+    uint64_t fresh = octets;
+    const struct sg_dom_view *v = &q->view;
+    uint8_t value[SG_PERSIST_LINE];
+
+    memcpy(value, v->media, sizeof(value));
+    for (unsigned k = 0; k <= v->step->len; k++) {
+        const struct sg_dom_step *s = k ? sg_dom_view_step(v, k - 1) : NULL;
+
+        for (unsigned i = 0; s && i < SG_PERSIST_ATOM; i++) {
+            unsigned o = s->atom * SG_PERSIST_ATOM + i;
+
+            if (s->mask >> i & 1) {
+                value[o] = s->data[i];
+                fresh |= 1ull << o & octets;
+            }
+        }
+        if (k < v->least || (s && s->glue)) {
+            continue;
+        }
+        for (; fresh; fresh &= fresh - 1) {
+            unsigned o = __builtin_ctzll(fresh);
+
+            if (q->target[o].exists && k <= q->target[o].step) {
+                is_left(q, o, value[o]);
+            }
+        }
+    }
+}
+
+/* May x arrive, as the last for the octet, without the target, which is in S0 or S1 as well? */
+static bool comes_alone(const struct question *q, const struct sg_dom_part *x, unsigned o)
+{
+    const struct sg_dom_part *t = q->target[o].part;
+    bool whole = q->p->config.domain == SG_PERSIST_WHOLE;
+
+    if (!t->conn) { /* the target is in S1 */
+        bool behind =
+            sg_dom_part_device(x) == sg_dom_part_device(t) && (x->conn || x->number > t->number);
+
+        return !whole && !behind;
+    }
+    if (x->conn) {
+        return x->conn != t->conn || x->number < t->number ||
+               q->p->config.placement_order == SG_PERSIST_RANDOM_ORDER;
+    }
+    for (unsigned n = 0; n < q->part_count && whole; n++) {
+        const struct sg_dom_part *later = &q->part[n];
+
+        if (!later->conn && sg_dom_part_device(later) == sg_dom_part_device(x) &&
+            later->number > x->number && sg_dom_part_has(later, q->addr + o)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Values that arrive. */
+static void scan_parts(struct question *q)
+{
+    for (unsigned n = 0; n < q->part_count; n++) {
+        const struct sg_dom_part *x = &q->part[n];
+
+        for (unsigned o = q->from; o < q->end; o++) {
+            const struct target *t = &q->target[o];
+
+            if (t->part && t->part != x && sg_dom_part_has(x, q->addr + o) &&
+                comes_alone(q, x, o)) {
+                is_left(q, o, part_value(q, x, o));
+            }
+        }
+    }
+}
+
+/* The medium takes nothing. */
+static void scan_media(struct question *q, uint64_t octets)
+{
+    for (uint64_t m = octets & ~q->lost; m; m &= m - 1) {
+        unsigned o = __builtin_ctzll(m);
+
+        if (q->target[o].exists && q->target[o].value != q->view.media[o]) {
+            q->target[o].doubt = SG_PERSIST_DOUBT_REFUSED;
+            q->lost |= 1ull << o;
+        }
+    }
+}
+
+/* ---- Bad lines ---- */
+
+/* Does every cut write the line to the media? */
+static bool always_written(const struct question *q)
+{
+    const struct sg_dom_view *v = &q->view;
+    unsigned domain = q->p->config.domain;
+    bool line = v->dirty && (v->least || (domain >= SG_PERSIST_EADR && !v->step->len));
+
+    for (unsigned n = 0; n < q->part_count && domain == SG_PERSIST_WHOLE; n++) {
+        line |= !q->part[n].conn;
+    }
+    return line && !v->never && !v->may_fail;
+}
+
+static bool stays_bad(const struct question *q)
+{
+    const struct sg_dom_bad_ranges *b = &q->p->bad[SG_PERSIST_POISONED - 1];
+
+    if (sg_dom_bad(q->p, q->addr, SG_PERSIST_LINE, SG_PERSIST_UNCORRECTABLE)) {
+        return true;
+    }
+    return sg_dom_bad(q->p, q->addr, SG_PERSIST_LINE, SG_PERSIST_POISONED) &&
+           (!always_written(q) || b->count == SG_PERSIST_BAD_RANGES);
+}
+
+/* ---- A line, a range ---- */
+
+/* The first octet of the line that is not certain, and why; or its end. */
+static unsigned first_lost(const struct question *q, bool bad, struct sg_persist_uncertain *why)
+{
+    unsigned o = bad ? q->from : q->lost ? (unsigned)__builtin_ctzll(q->lost) : q->end;
+    const struct target *t = &q->target[o % SG_PERSIST_LINE];
+
+    if (o == q->end) {
+        return o;
+    }
+    if (bad) {
+        *why = (struct sg_persist_uncertain){
+            .len = q->end - o,
+            .stage = SG_PERSIST_STAGES,
+            .doubt = SG_PERSIST_DOUBT_BAD,
+        };
+        return o;
+    }
+    *why = (struct sg_persist_uncertain){ .lost = t->seq, .stage = t->stage, .doubt = t->doubt };
+    while (o + why->len < q->end && q->lost >> (o + why->len) & 1 &&
+           q->target[o + why->len].seq == t->seq && q->target[o + why->len].stage == t->stage &&
+           q->target[o + why->len].doubt == t->doubt) {
+        why->len++;
+    }
+    return o;
+}
+
+/* Octets [from, end) of the line at an offset of an extent. */
+static unsigned ask_line(struct question *q, const struct extent *e, uint64_t off, unsigned from,
+                         unsigned end, struct sg_persist_uncertain *why)
+{
+    uint64_t octets = (~0ull << from) & (~0ull >> (SG_PERSIST_LINE - end));
+
+    q->addr = e->base + off;
+    q->from = from;
+    q->end = end;
+    q->lost = 0;
+    q->part = &g_array_index(q->parts, struct sg_dom_part, q->next);
+    for (q->part_count = 0; q->next < q->parts->len && q->part[q->part_count].line == q->addr;) {
+        q->part_count++;
+        q->next++;
+    }
+    if (!q->part_count && !sg_dom_view_wanted(q->p, e, off)) {
+        q->view.dirty = false;
+        return first_lost(q, stays_bad(q), why);
+    }
+    memset(q->target, 0, sizeof(q->target));
+    sg_dom_view_line(&q->view, q->p, e, off);
+    step_targets(q);
+    part_targets(q);
+    if (!q->view.never) {
+        scan_line(q, octets & ~overwritten(q));
+        scan_parts(q);
+    }
+    if (q->view.never || q->view.may_fail) {
+        scan_media(q, octets);
+    }
+    return first_lost(q, stays_bad(q), why);
+}
+
+/* The part of a range that lies in an extent; returns the first octet that is not certain. */
+static uint64_t ask_extent(struct question *q, const struct extent *e, uint64_t off, uint64_t len,
+                           struct sg_persist_uncertain *why)
+{
+    uint64_t end = off + len;
+
+    while (off < end) {
+        uint64_t line = sg_align_down(off, SG_PERSIST_LINE);
+        unsigned to = SG_MIN(end - line, SG_PERSIST_LINE);
+        unsigned o = ask_line(q, e, line, off - line, to, why);
+
+        if (o < to) {
+            return line + o;
+        }
+        off = line + to;
+    }
+    return end;
+}
+
+uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t seq,
+                              struct sg_persist_uncertain *why)
+{
+    struct question *q;
+    uint64_t at = 0, off, good;
+
+    memset(why, 0, sizeof(*why));
+    if (!len) {
+        return addr;
+    }
+    q = g_new0(struct question, 1);
+    q->p = p;
+    q->seq = seq;
+    q->parts = sg_dom_parts(p, addr, len);
+    sg_dom_view_init(&q->view);
+    while (at < len) {
+        struct extent *e = sg_dom_extent((struct sg_persist *)p, addr + at, 1, &off);
+        uint64_t n = e ? SG_MIN(len - at, e->size - off) : 0;
+
+        good = e ? ask_extent(q, e, off, n, why) - off : 0;
+        at += good;
+        if (!e) {
+            why->stage = SG_PERSIST_STAGES;
+            why->doubt = SG_PERSIST_DOUBT_OUTSIDE;
+            why->len = 1;
+        }
+        if (!e || good < n) {
+            break;
+        }
+    }
+    sg_dom_view_fini(&q->view);
+    g_array_free(q->parts, TRUE);
+    g_free(q);
+    return addr + at;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Questions about all cuts of one instant at once, for those who explore them.
+ *
+ * Is something certain?  What could cuts decide?  A second domain, to cut it.  Nothing here changes
+ * the domain, and no image is made.
+ */
+#ifndef SG_PERSIST_CERTAIN_H
+#define SG_PERSIST_CERTAIN_H
+
+#include "persist/persist.h"
+
+/* Number of the newest event in the log, 0 before the first; inputs that do nothing log nothing. */
+uint64_t sg_persist_seq(const struct sg_persist *p);
+
+/* Why an octet is not certain. */
+enum sg_persist_doubts {
+    SG_PERSIST_DOUBT_PENDING,   /* a cut may lose what was stored */
+    SG_PERSIST_DOUBT_UNTRACKED, /* a CPU changed it, nobody knows when, nor whether it flushed it */
+    SG_PERSIST_DOUBT_REFUSED,   /* it would survive, if the medium took it */
+    SG_PERSIST_DOUBT_BAD,       /* in a line that nobody can read after the cut */
+    SG_PERSIST_DOUBT_OUTSIDE,   /* in no extent */
+    SG_PERSIST_DOUBTS,
+};
+
+struct sg_persist_uncertain {
+    uint64_t lost; /* the event of the store that may be lost; 0: unknown, or there is none */
+    uint64_t len;  /* octets of the range from the first one on, in its line, that share all this */
+    uint8_t stage; /* enum sg_persist_stage of that store; SG_PERSIST_STAGES: there is none */
+    uint8_t doubt; /* enum sg_persist_doubts */
+};
+
+/*
+ * Is each octet of a range certain, as it was when event @seq was the newest (sg_persist_seq()
+ * right after an input)?  Returns the address of the first octet that is not, and fills *why; or
+ * addr + len, and clears it.
+ *
+ * An octet is certain if every cut leaves each store to it with a number up to seq, or what reached
+ * memory after that store.  If all that a cut may leave instead has the same value, it is certain,
+ * too.  The number of a write of an adapter is that of its input, however long it waited in S0 and
+ * S1; and what waits there will reach memory after all that has, even if that has a higher number.
+ * An octet without such a store on its way is certain, but for bad lines.
+ *
+ * The answer is exact where cuts are: if it is not certain, some answers to the questions of a cut
+ * lead to an image that shows it, and if it is, none do.  Where the domain merged stores, or
+ * several writes of adapters share a line without a history, the oldest number counts for all
+ * (limits.exact avoids both); a medium that wears out, and might not take all that is on its way,
+ * counts as one that may refuse any line.  Changes by untracked CPUs may be as old as seq: they
+ * are certain where sg_persist_doubt() says that they survive, and nowhere else.
+ *
+ * Costs the range's lines, and what is in S0 and S1.
+ */
+uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t seq,
+                              struct sg_persist_uncertain *why);
+
+/* The memories of one extent of a clone: of the same size, contents equal to the original's. */
+struct sg_persist_memory {
+    uint8_t *visible, *media; /* aligned to 8; owned by the caller; outlive the clone */
+};
+/*
+ * A domain in the same state, by number of extent with these memories (those of unused numbers are
+ * ignored).  From the same inputs and the same cut both get the same media.  It shares nothing with
+ * the original and has no operations: nobody is told that a cut is due, all pages may differ, and
+ * a cut copies everything.  The caller owns it (sg_persist_free()).
+ */
+struct sg_persist *sg_persist_clone(const struct sg_persist *p,
+                                    const struct sg_persist_memory *memory);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the domain calls certain, compared with all images that cuts can leave: in both directions,
+ * for each store of a random trace, after each of its events.
+ */
+#include "persist/certain.h"
+
+#include "random_trace.h"
+#include "store_order.h"
+
+enum { CUTS = 2000, HALF = SG_PERSIST_ATOM / 2 };
+
+struct tally {
+    unsigned traces, skipped, questions, uncertain;
+    unsigned missed;      /* called certain, but an image has lost it */
+    unsigned false_alarm; /* called uncertain, but no image has */
+};
+
+static void show(const struct gt_trace *t, unsigned half, uint64_t seq, const char *what)
+{
+    GString *out = g_string_new(NULL);
+
+    gt_print(out, t);
+    T_NOTE("%s: half %u, up to %" PRIu64 ", medium %u: %s", what, half, seq, t->medium, out->str);
+    g_string_free(out, TRUE);
+}
+
+/* The stores to a half, up to an event, that some image has lost, as bits; *all: those that exist. */
+static unsigned lost_stores(const struct store_order *s, GHashTable *images, unsigned half,
+                            uint64_t seq, unsigned *all)
+{
+    GHashTableIter it;
+    gpointer image;
+    unsigned lost = 0;
+
+    *all = 0;
+    for (unsigned v = 1; v <= s->trace->count; v++) {
+        *all |= (unsigned)(s->writes[v][half] && s->seq[v] <= seq) << v;
+    }
+    g_hash_table_iter_init(&it, images);
+    while (g_hash_table_iter_next(&it, &image, NULL)) {
+        for (unsigned v = 1; v <= s->trace->count; v++) {
+            if (*all >> v & 1 && store_order_is_lost(s, half, v, ((uint8_t *)image)[half])) {
+                lost |= 1u << v;
+            }
+        }
+    }
+    return lost;
+}
+
+static bool is_one_of(const struct store_order *s, unsigned stores, uint64_t seq)
+{
+    for (; stores; stores &= stores - 1) {
+        if (s->seq[__builtin_ctz(stores)] == seq) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All halves, as they were at one event. */
+static void compare(const struct store_order *s, const struct dom_rig *r, GHashTable *images,
+                    uint64_t seq, struct tally *sum)
+{
+    struct sg_persist_uncertain why;
+    uint64_t first = RIG_BASE + GT_WORLD * HALF;
+
+    for (unsigned half = GT_WORLD; half--;) {
+        uint64_t addr = RIG_BASE + half * HALF;
+        unsigned all, lost = lost_stores(s, images, half, seq, &all);
+        bool says;
+
+        says = sg_persist_uncertain(r->p, addr, HALF, seq, &why) < addr + HALF;
+        first = says ? addr : first;
+        sum->questions += all != 0;
+        sum->uncertain += says;
+        sum->missed += lost && !says;
+        sum->false_alarm += says && !lost;
+        if (!lost == says && (lost || s->trace->exact) && sum->missed + sum->false_alarm < 4 &&
+            s->trace->medium < GT_WEARS_OUT) {
+            show(s->trace, half, seq, says ? "false alarm" : "missed");
+        }
+        if (says && lost && s->trace->exact) {
+            T_TRUE(is_one_of(s, lost, why.lost));
+            T_TRUE(why.len == HALF && why.stage < SG_PERSIST_STAGES);
+        }
+    }
+    T_EQ_U64(sg_persist_uncertain(r->p, RIG_BASE, GT_WORLD * HALF, seq, &why), first);
+}
+
+static void one_trace(const struct gt_trace *whole, struct tally *sum)
+{
+    struct gt_trace t = *whole;
+    uint64_t at[GT_EVENTS];
+    struct store_order s;
+    struct dom_rig r;
+
+    store_order_init(&s, &t);
+    model_begin(&r, &t, true);
+    for (t.count = 1; t.count <= whole->count; t.count++) {
+        GHashTable *images;
+        unsigned cuts;
+
+        model_event(&r, &t.event[t.count - 1]);
+        store_order_add(&s, &r, t.count);
+        at[t.count - 1] = sg_persist_seq(r.p);
+        images = model_images(&t, CUTS, &cuts);
+        sum->traces++;
+        sum->skipped += !images;
+        for (unsigned i = 0; i < t.count && images; i++) {
+            compare(&s, &r, images, at[i], sum);
+        }
+        if (images) {
+            g_hash_table_destroy(images);
+        }
+    }
+    rig_down(&r);
+}
+
+static unsigned seeds(unsigned n)
+{
+    const char *sanitized = getenv("SG_SANITIZED"), *more = getenv("SG_EXACT_SEEDS");
+
+    return more ? strtoul(more, NULL, 10) : sanitized && sanitized[0] == '1' ? n / 8 : n;
+}
+
+static struct tally sweep(unsigned who, enum gt_report report, bool exact, unsigned medium,
+                          unsigned n)
+{
+    struct tally sum = { .traces = 0 };
+
+    for (uint64_t seed = 1; seed <= n; seed++) {
+        struct gt_trace t;
+
+        T_CONTEXT("seed %" PRIu64, seed);
+        gt_random_trace(&t, seed, who, report);
+        for (unsigned i = 0; i < t.count; i++) {
+            t.event[i].value = i + 1;
+        }
+        t.exact = exact;
+        t.medium = medium;
+        one_trace(&t, &sum);
+    }
+    T_NOTE("%u traces, %u too large; %u questions, %u uncertain; %u missed, %u false alarms",
+           sum.traces, sum.skipped, sum.questions, sum.uncertain, sum.missed, sum.false_alarm);
+    T_TRUE(sum.uncertain);
+    return sum;
+}
+
+static void exact(void)
+{
+    for (unsigned who = 0; who < 3; who++) {
+        for (unsigned report = GT_TOLD_BEFORE; report <= GT_TOLD_BOTH; report++) {
+            struct tally sum = sweep(who, report, true, GT_SOUND, seeds(200));
+
+            T_EQ_U64(sum.missed, 0);
+            T_EQ_U64(sum.false_alarm, 0);
+            T_TRUE(sum.traces > 20 * sum.skipped && sum.questions > sum.uncertain);
+        }
+    }
+}
+
+static void merged(void)
+{
+    for (unsigned report = 0; report < GT_REPORTS; report++) {
+        T_EQ_U64(sweep(0, report, false, GT_SOUND, seeds(200)).missed, 0);
+    }
+}
+
+static void media_refuse(void)
+{
+    for (unsigned medium = GT_READ_ONLY; medium <= GT_WEARS_OUT + 1; medium++) {
+        struct tally sum = sweep(0, GT_TOLD_BOTH, true, medium, seeds(100));
+
+        T_EQ_U64(sum.missed, 0);
+        T_TRUE(medium >= GT_WEARS_OUT || !sum.false_alarm);
+    }
+}
+
+static const struct t_case cases[] = {
+    { "what cuts can lose is uncertain, the rest is certain, for each store of a trace", exact },
+    { "where stores were merged, nothing that a cut can lose is certain", merged },
+    { "the same for media that refuse lines", media_refuse },
+};
+
+T_MAIN(cases)
