@@ -80,6 +80,12 @@ static void step_targets(struct question *q)
     }
 }
 
+/* Pieces in S0 come behind those in S1. */
+static bool counts_more(const struct sg_dom_part *x, const struct sg_dom_part *than)
+{
+    return !than || (!x->conn == !than->conn ? x->piece->seq >= than->piece->seq : x->conn != NULL);
+}
+
 static void part_targets(struct question *q)
 {
     for (unsigned n = 0; n < q->part_count; n++) {
@@ -88,7 +94,7 @@ static void part_targets(struct question *q)
         for (unsigned o = q->from; o < q->end && x->piece->seq <= q->seq; o++) {
             struct target *t = &q->target[o];
 
-            if (sg_dom_part_has(x, q->addr + o) && (!t->part || x->piece->seq >= t->seq)) {
+            if (sg_dom_part_has(x, q->addr + o) && counts_more(x, t->part)) {
                 *t = (struct target){
                     .seq = x->piece->seq,
                     .part = x,

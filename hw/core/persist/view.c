@@ -16,7 +16,12 @@ void sg_dom_view_fini(struct sg_dom_view *v)
 
 static uint64_t buffered(const struct sg_persist *p)
 {
-    return p->busy_cpu >= 0 ? p->cpu[p->busy_cpu]->sb_count : 0;
+    uint64_t n = 0;
+
+    for (unsigned i = 0; (i = sg_dom_next_busy(p, i)) < SG_PERSIST_VCPUS; i++) {
+        n += p->cpu[i]->sb.count;
+    }
+    return n;
 }
 
 static uint64_t lines_of(const struct fifo *f)
@@ -46,6 +51,7 @@ static void view_medium(struct sg_dom_view *v, const struct sg_persist *p, const
     const struct sg_persist_faults *f = &e->faults;
 
     v->never = f->read_only || (f->wears_out && !f->lines_left);
+    /* Only a medium that wears out costs the count. */
     v->may_fail = f->wears_out && !v->never && f->lines_left < most_taken(p, e);
 }
 

@@ -30,7 +30,19 @@ static void take_in(struct store_order *s, const struct sg_persist_event *e)
         s->post[e->msn] = e->seq;
     } else if (e->kind == SG_PERSIST_EV_VISIBLE) {
         for (unsigned i = from; i < end; i++) {
-            s->visible[e->msn][i] = e->seq;
+            s->visible[e->msn][i] = 2 * e->seq;
+        }
+    }
+}
+
+/* Of what the log does not say: it was the last event before this one. */
+static void arrived_before(struct store_order *s, unsigned value, unsigned half)
+{
+    unsigned kind = s->trace->event[value - 1].kind;
+
+    for (unsigned v = 1; v < value && (kind == GT_SWAP || kind >= GT_OTHER); v++) {
+        if (s->writes[v][half] && !s->visible[v][half]) {
+            s->visible[v][half] = 2 * s->seq[v];
         }
     }
 }
@@ -46,8 +58,13 @@ void store_order_add(struct store_order *s, const struct dom_rig *r, unsigned va
         take_in(s, &e);
     }
     for (unsigned i = 0; i < GT_WORLD; i++) {
-        if (s->writes[value][i] && r->visible[i * HALF] == value && !s->visible[value][i]) {
-            s->visible[value][i] = s->seq[value]; /* at once: nothing else was logged for it */
+        unsigned there = r->visible[i * HALF];
+
+        if (s->writes[value][i] && s->trace->exact) {
+            arrived_before(s, value, i);
+        }
+        if (there && !s->visible[there][i]) { /* at once, after what it made arrive */
+            s->visible[there][i] = there == value ? 2 * newest + 1 : 2 * s->seq[there];
         }
     }
 }

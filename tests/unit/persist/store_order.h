@@ -14,7 +14,7 @@ struct store_order {
     uint64_t logged;                           /* events of the log that are taken in */
     uint64_t seq[GT_EVENTS + 1];               /* its input; 0: not yet, or it stored nothing */
     uint64_t post[GT_EVENTS + 1];              /* the event that brought it to S1; 0: none */
-    uint64_t visible[GT_EVENTS + 1][GT_WORLD]; /* the event that made it visible; 0: none */
+    uint64_t visible[GT_EVENTS + 1][GT_WORLD]; /* twice the event, + 1: after it; 0: it is not */
     bool writes[GT_EVENTS + 1][GT_WORLD];
 };
 
