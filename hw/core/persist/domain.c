@@ -29,6 +29,7 @@
  *   E14  sg_persist_atom_store                           placement.c
  *   E15  sg_persist_atomic                               placement.c
  *   cut  sg_persist_cut                                  cut.c, outcome.c
+ *        sg_persist_uncertain, sg_persist_clone          certain.c, clone.c
  *
  * (E2: nothing moves.  E11 is E7 plus a message.)
  *

@@ -138,6 +138,7 @@ struct sg_dom_bad_ranges {
     unsigned count;
 };
 
+/* What it points to, clone.c copies one by one. */
 struct sg_persist {
     struct sg_persist_config config;
     struct sg_persist_limits limits;
@@ -423,6 +424,8 @@ bool sg_dom_posted_sees(const struct sg_persist *p, uint64_t lo, uint64_t last);
 /* With limits.exact: somebody else writes to a range, after what was posted to its atoms. */
 void sg_dom_posted_before(struct sg_persist *p, uint64_t addr, uint64_t len);
 void sg_dom_posted_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
+/* A connection that had nothing in S0; the caller gives it something. */
+struct sg_dom_conn *sg_dom_make_conn(struct sg_persist *p, unsigned device, uint32_t qpn);
 void sg_dom_place_clear(struct sg_persist *p);
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 

@@ -21,6 +21,8 @@
  * refused and has no effect.  Memories belong to the owner and outlive their extent; only
  * the domain writes the media.
  *
+ * certain.h has more: what all cuts would leave, and copies of a domain.
+ *
  * The life of a domain: sg_persist_new(), sg_persist_add() per NVDIMM, events; then for a cut
  * sg_persist_cut(), the owner makes every visible memory equal to its media (drops the private
  * pages, or copies), sg_persist_restart(), events.

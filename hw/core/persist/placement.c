@@ -27,7 +27,7 @@ struct keyed_conn {
     struct sg_dom_conn conn;
 };
 
-static struct sg_dom_conn *make_conn(struct sg_persist *p, unsigned device, uint32_t qpn)
+struct sg_dom_conn *sg_dom_make_conn(struct sg_persist *p, unsigned device, uint32_t qpn)
 {
     struct keyed_conn *k = g_new0(struct keyed_conn, 1);
 
@@ -95,7 +95,7 @@ static void hold(struct sg_persist *p, struct piece *x)
     uint64_t delay = g->placement_delay_ns ? g->placement_delay_ns : SG_DOM_REORDER_NS;
 
     if (!c) {
-        c = make_conn(p, x->source.unit, x->source.qpn);
+        c = sg_dom_make_conn(p, x->source.unit, x->source.qpn);
     }
     if (g->placement_order == SG_PERSIST_RANDOM_ORDER) {
         delay = sg_dom_below(&p->rng, delay + 1);

@@ -82,9 +82,10 @@ static void swap(struct dom_rig *r, const struct gt_event *e, const uint8_t *dat
 static bool is_faulty(const struct dom_rig *r)
 {
     struct sg_persist_faults faults;
+    struct sg_persist_bad bad;
 
     sg_persist_get_faults(r->p, 0, &faults);
-    return faults.read_only || faults.wears_out;
+    return faults.read_only || faults.wears_out || sg_persist_bad_range(r->p, 0, &bad);
 }
 
 static void dma(struct dom_rig *r, const struct gt_event *e, const uint8_t *data)
