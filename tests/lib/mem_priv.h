@@ -34,6 +34,9 @@ struct sg_mem_switch {
     uint64_t now_ns;
     uint64_t random;
     uint16_t next_port;
+    sg_mem_frame_tap *tap; /* or NULL */
+    void *tap_opaque;
+    uint64_t frames; /* so far, for the tap */
 };
 
 /* mem_switch.c: who listens there, and on which port of the switch.  NULL: nobody. */

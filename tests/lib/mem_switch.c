@@ -218,6 +218,12 @@ struct sg_mem_switch *sg_mem_switch_new(const struct sg_mem_options *options)
     return sw;
 }
 
+void sg_mem_switch_tap(struct sg_mem_switch *sw, sg_mem_frame_tap *tap, void *opaque)
+{
+    sw->tap = tap;
+    sw->tap_opaque = opaque;
+}
+
 void sg_mem_switch_free(struct sg_mem_switch *sw)
 {
     while (sw->ports) {

@@ -14,12 +14,19 @@
  */
 #include <glib.h>
 
+#include "base/crc32c.h"
 #include "base/prng.h"
 #include "mem_priv.h"
 
 enum {
     JOIN_MAX = 4096, /* immediate: vectors up to this size arrive as one piece */
     PPM = 1000000,
+};
+
+/* Octets of one frame on their way to an end; 'left' of them are not delivered. */
+struct mem_frame {
+    uint32_t crc;
+    size_t len, left;
 };
 
 struct mem_end {
@@ -41,6 +48,9 @@ struct mem_end {
     bool held; /* by its user: only the connection's end is delivered */
     bool closed_due;
     enum sg_stream_end why;
+    GArray *frames; /* with a tap: inbound, struct mem_frame */
+    uint32_t out_crc;
+    size_t out_len; /* of the frame that the next 'push' ends */
 };
 
 static uint64_t prng(struct sg_mem_switch *sw)
@@ -61,6 +71,7 @@ static struct mem_end *end_of(struct sg_stream *s)
 static void release(struct mem_end *e)
 {
     if (--e->holds == 0 && e->dead) {
+        g_array_free(e->frames, TRUE);
         g_free(e->q);
         g_free(e);
     }
@@ -125,6 +136,50 @@ static void enqueue(struct mem_end *e, const struct iovec *iov, unsigned n, size
     schedule(e);
 }
 
+/* Frames, for the tap. */
+
+static void frame_grows(struct mem_end *e, const struct iovec *iov, unsigned n)
+{
+    for (unsigned i = 0; e->port->sw->tap && i < n; i++) {
+        e->out_crc = sg_crc32c(e->out_crc, iov[i].iov_base, iov[i].iov_len);
+        e->out_len += iov[i].iov_len;
+    }
+}
+
+static void frame_sent(struct mem_end *e)
+{
+    struct mem_frame f = { .crc = e->out_crc, .len = e->out_len, .left = e->out_len };
+
+    if (f.len && e->peer) {
+        /* As if there were headers: no frame is like another. */
+        e->port->sw->frames++;
+        f.crc = sg_crc32c(f.crc, &e->port->sw->frames, sizeof(e->port->sw->frames));
+        e->port->sw->tap(e->port->sw->tap_opaque, &e->local, true, f.crc, f.len);
+        g_array_append_val(e->peer->frames, f);
+    }
+    e->out_len = e->out_crc = 0;
+}
+
+/* The next n octets of the queue are delivered. */
+static void frames_received(struct mem_end *e, size_t n)
+{
+    unsigned done = 0;
+
+    while (n && done < e->frames->len) {
+        struct mem_frame *f = &g_array_index(e->frames, struct mem_frame, done);
+        size_t part = SG_MIN(n, f->left);
+
+        if (f->left == f->len) {
+            e->port->sw->tap(e->port->sw->tap_opaque, &e->local, false, f->crc, f->len);
+        }
+        f->left -= part;
+        n -= part;
+        done += !f->left;
+    }
+    sg_assert(!n || !e->port->sw->tap);
+    g_array_remove_range(e->frames, 0, done);
+}
+
 static void give(struct mem_end *e, const uint8_t *p, size_t n)
 {
     e->holds++;
@@ -161,6 +216,7 @@ static void deliver_queued(struct mem_end *e)
         e->peer->writable_due = true;
         schedule(e->peer);
     }
+    frames_received(e, n);
     give(e, p, n);
     g_free(p);
 }
@@ -173,6 +229,7 @@ static struct mem_end *end_new(struct mem_port *port)
     struct mem_end *e = g_new0(struct mem_end, 1);
 
     e->s.ops = &mem_ops;
+    e->frames = g_array_new(FALSE, FALSE, sizeof(struct mem_frame));
     e->port = port;
     sg_timer_init(&e->timer, end_timer, e);
     return e;
@@ -326,6 +383,7 @@ static bool mem_send(struct sg_stream *s, const struct iovec *iov, unsigned n, b
     if (!to || to->dead || to->closed_due) {
         return true;
     }
+    frame_grows(e, iov, n);
     if (e->port->sw->opt.queued || to->in_receive || to->q_len || to->connecting || to->held) {
         enqueue(to, iov, n, total);
     } else {
@@ -336,7 +394,7 @@ static bool mem_send(struct sg_stream *s, const struct iovec *iov, unsigned n, b
 
 static void mem_push(struct sg_stream *s)
 {
-    (void)s;
+    frame_sent(end_of(s));
 }
 
 static void mem_shutdown(struct sg_stream *s)

@@ -40,6 +40,15 @@ struct sg_stream_net *sg_mem_switch_port(struct sg_mem_switch *sw, const struct 
 /* Delivers what is due at now; returns the next deadline or SG_NEVER (see base/host.h). */
 uint64_t sg_mem_switch_run(struct sg_mem_switch *sw, uint64_t now_ns);
 
+/*
+ * Queued mode: what the octets between two calls of 'push' are, for a trace: a frame.  Called for the
+ * address that sends it, and for the one that receives it, before its first octet is delivered.
+ * Frames that a connection loses at its end are not received.
+ */
+typedef void sg_mem_frame_tap(void *opaque, const struct sg_endpoint *at, bool sent, uint32_t crc,
+                              size_t len);
+void sg_mem_switch_tap(struct sg_mem_switch *sw, sg_mem_frame_tap *tap, void *opaque);
+
 /* As if a router had sent RST to both ends: 'closed' (RESET) follows at each of them. */
 void sg_mem_break(struct sg_stream *s);
 

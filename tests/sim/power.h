@@ -8,7 +8,9 @@
  * power_flow.c   a writer, its connection, and the target's work for it
  * power_post.c   the writer's requests
  * power_cpu.c    a program that stores into the NVDIMM of its own machine
- * power_trace.c  the trace of a machine's domain, and its replay
+ * power_trace.c  the trace of a machine, and its replay
+ * power_match.c  the traces of all machines: what belongs together
+ * power_promise.c  what they promise
  * power_model.c  the oracle: which contents of an NVDIMM are allowed after a cut
  * power_main.c   the test cases
  *
@@ -36,12 +38,13 @@ enum pw_sizes {
     PW_PM = 32 * 1024,    /* its NVDIMM, behind it */
     PW_AREA = 8 * 1024,   /* of the NVDIMM, for one writer */
     PW_AREAS = PW_PM / PW_AREA,
-    PW_RECORD = 1400, /* octets of the longest record */
-    PW_DEPTH = 4,     /* maximum of a writer's outstanding transactions */
-    PW_OPS = 64,      /* work requests of a writer: its queue's entries */
-    PW_TAIL = 64,     /* octets at the start of an area: the pointer to the last record */
-    PW_TXS = 256,     /* transactions that are remembered */
-    PW_PORT = 7000,   /* and following, one per writer */
+    PW_REGION_LEN = 1000, /* with SG_FLUSH_REGION the length is any below */
+    PW_RECORD = 1400,     /* octets of the longest record */
+    PW_DEPTH = 4,         /* maximum of a writer's outstanding transactions */
+    PW_OPS = 64,          /* work requests of a writer: its queue's entries */
+    PW_TAIL = 64,         /* octets at the start of an area: the pointer to the last record */
+    PW_TXS = 256,         /* transactions that are remembered */
+    PW_PORT = 7000,       /* and following, one per writer */
 };
 
 /* What a writer accepts as proof that a record is persistent. */
@@ -168,6 +171,7 @@ struct pw_host {
     uint64_t life_end;
     struct pw_model model;
     struct pw_trace *trace;  /* NULL: this run is not recorded */
+    bool bare;               /* its trace is that of a machine without an NVDIMM: none is used */
     struct pw_model program; /* of the area of its own program */
 
     enum pw_cpu_habit cpu;
@@ -239,6 +243,7 @@ struct pw_flow {
     struct pw_tx tx[PW_TXS];
     struct pw_waits waits[2]; /* [1]: Atomic Writes; a Write may overtake an earlier one */
     uint32_t epoch;
+    unsigned connection;     /* number */
     uint8_t mirror[PW_AREA]; /* what the writer wrote */
     uint64_t commits;        /* in this life of the target */
     uint64_t believed_seq;
@@ -262,7 +267,7 @@ struct pw_options {
 /* Sums over runs. */
 struct pw_sums {
     uint64_t steps, events, cuts, armed, previews, replays, commits, acks, connections, broken;
-    uint64_t traces, trace_events, trace_octets;
+    uint64_t traces, trace_events, trace_octets, matched, frames, promised;
     uint64_t dropped;                                /* lines with a loss */
     uint64_t lost[PW_HABITS][SG_PERSIST_DOMAINS][2]; /* cuts; [2]: ddio */
     uint64_t safe[PW_HABITS][SG_PERSIST_DOMAINS][2]; /* cuts where it could not lose */
@@ -288,7 +293,8 @@ struct pw_world {
     bool sweep_over;
     uint64_t end_step;
     struct pw_sums *sums;
-    char failed[300]; /* the first error */
+    struct pw_known *known; /* power_promise.c */
+    char failed[300];       /* the first error */
 };
 
 /* power_world.c */
@@ -327,9 +333,11 @@ static inline uint8_t *pw_ptr(struct pw_host *x, uint64_t addr)
 
 /* power_trace.c: nothing happens if the run is not recorded */
 struct pw_trace_what {
-    uint64_t addr, len, arg, status, value, swap;
+    uint64_t addr, len, arg, status, value, swap, found, ordinal;
     const uint8_t *data;
 };
+/* Is this run recorded? */
+bool pw_trace_on(const struct pw_world *w);
 /* The domain has its extents. */
 void pw_trace_begin(struct pw_host *x);
 /* The domain has done this; source NULL: nobody's. */
@@ -337,11 +345,29 @@ void pw_trace_input(struct pw_host *x, enum sg_trace_kind kind,
                     const struct sg_persist_source *source, const struct pw_trace_what *what);
 void pw_trace_configure(struct pw_host *x, const struct sg_persist_faults *faults);
 void pw_trace_cut(struct pw_host *x, const struct sg_persist_policy *policy);
+/* The adapter's operation 'observe'. */
+void pw_trace_observe(void *host, const struct sg_observed *o);
+/* Frames of all machines are recorded; opaque: the world. */
+sg_mem_frame_tap pw_trace_frame;
 /* Replays the trace to the same memories.  The adapter has stopped. */
 void pw_trace_end(struct pw_host *x);
+/* The octets of the trace, after its end; NULL: this run is not recorded. */
+const GByteArray *pw_trace_file(const struct pw_host *x);
+/* Events so far. */
+uint64_t pw_trace_events(const struct pw_host *x);
 void pw_trace_free(struct pw_host *x);
 #define PW_TRACE(x, kind, source, ...) \
     pw_trace_input(x, kind, source, &(struct pw_trace_what){ __VA_ARGS__ })
+
+/* power_match.c: finds the cause of each event of all machines in another one's trace. */
+void pw_match(struct pw_world *w);
+
+/* power_promise.c: the promises of the traces against these; nothing if they are not recorded. */
+/* A placement that this request made; traced: its event is the last one. */
+void pw_known_placed(struct pw_flow *f, uint64_t off, uint64_t len, uint64_t seq, bool traced);
+/* The writer saw a request complete. */
+void pw_known_flushed(struct pw_flow *f, const struct pw_op *op);
+void pw_promises(struct pw_world *w);
 
 /* power_flow.c */
 void pw_flow_step(struct pw_flow *f);
@@ -353,7 +379,8 @@ enum pw_proof pw_flow_proof(const struct pw_flow *f);
 /* The flow whose target queue pair this is, or NULL. */
 struct pw_flow *pw_flow_of(struct pw_host *to, uint32_t qpn);
 /* Actions of the target's adapter for a flow (called by power_host.c). */
-void pw_flow_placed(struct pw_flow *f, uint64_t off, const uint8_t *buf, size_t len, bool atom);
+void pw_flow_placed(struct pw_flow *f, uint64_t off, const uint8_t *buf, size_t len, bool atom,
+                    bool traced);
 /* The first request that has not arrived completely; UINT64_MAX: all have. */
 uint64_t pw_flow_missing(const struct pw_flow *f);
 /* An epoch ends: later placements cannot be reordered before earlier ones. */

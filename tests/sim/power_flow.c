@@ -85,7 +85,8 @@ uint64_t pw_flow_missing(const struct pw_flow *f)
     return seq;
 }
 
-void pw_flow_placed(struct pw_flow *f, uint64_t off, const uint8_t *buf, size_t len, bool atom)
+void pw_flow_placed(struct pw_flow *f, uint64_t off, const uint8_t *buf, size_t len, bool atom,
+                    bool traced)
 {
     struct pw_wait *wait = first_of(&f->waits[atom]);
 
@@ -96,6 +97,7 @@ void pw_flow_placed(struct pw_flow *f, uint64_t off, const uint8_t *buf, size_t 
         return;
     }
     pw_model_store(&f->to->model, off, buf, len, wait->seq, f->epoch);
+    pw_known_placed(f, off, len, wait->seq, traced);
     wait->done += (uint32_t)len;
     f->waits[atom].head += wait->done == wait->len;
 }
@@ -136,6 +138,7 @@ static void completed(struct pw_flow *f, const struct pw_op *op)
 {
     bool pointer = op->opcode == SG_WR_FLUSH && op->off == 0 && op->len == SG_PERSIST_ATOM;
 
+    pw_known_flushed(f, op);
     if (pointer || (op->opcode == SG_WR_FLUSH && op->len == PW_AREA)) {
         acknowledged(f, op->off, op->len, op->seq, true);
     }
@@ -378,6 +381,7 @@ void pw_flow_down(struct pw_flow *f, const struct pw_host *without_power)
         pw_note(f->w, "writer %u: connection lost", f->index);
     }
     f->state = PW_DOWN;
+    f->connection++;
     destroy_end(f->from, &f->a, f->from != without_power);
     destroy_end(f->to, &f->b, f->to != without_power);
     f->epoch++;

@@ -53,11 +53,12 @@ static bool pm_place(void *host, const struct sg_pm_who *who, uint64_t addr, con
 
     PW_CHECK(x->w, f, "a Write is placed for queue pair %u, which is nobody's", who->qpn);
     if (f && !sg_persist_frozen(x->p)) {
-        pw_flow_placed(f, addr - x->pm, buf, len, false);
+        pw_flow_placed(f, addr - x->pm, buf, len, false, false);
     }
     good = sg_persist_dma_write(x->p, &source, addr, buf, len);
     if (good) {
-        PW_TRACE(x, SG_TRACE_PLACE, &source, .addr = addr, .len = len, .data = buf);
+        PW_TRACE(x, SG_TRACE_PLACE, &source, .ordinal = who->ordinal, .addr = addr, .len = len,
+                 .data = buf);
     }
     return good;
 }
@@ -94,12 +95,12 @@ static enum sg_pm_result recorded_flush(struct pw_host *x, const struct sg_persi
 
     /* No event of its end comes between, so the beginning may be recorded now. */
     if (begins) {
-        PW_TRACE(x, SG_TRACE_FLUSH_BEGIN, source, .addr = op->addr, .len = op->len,
-                 .arg = op->flags);
+        PW_TRACE(x, SG_TRACE_FLUSH_BEGIN, source, .ordinal = op->who.ordinal, .addr = op->addr,
+                 .len = op->len, .arg = op->flags);
     }
     if (ends) {
-        PW_TRACE(x, SG_TRACE_FLUSH_END, source, .addr = op->addr, .len = op->len, .arg = op->flags,
-                 .status = status);
+        PW_TRACE(x, SG_TRACE_FLUSH_END, source, .ordinal = op->who.ordinal, .addr = op->addr,
+                 .len = op->len, .arg = op->flags, .status = status);
     }
     return result;
 }
@@ -154,13 +155,13 @@ static bool pm_store(void *host, const struct sg_pm_who *who, uint64_t addr, con
     PW_CHECK(x->w, f, "an Atomic Write for queue pair %u, which is nobody's", who->qpn);
     if (f && !sg_persist_frozen(x->p)) {
         pw_flow_settled(f);
-        pw_flow_placed(f, addr - x->pm, atom, SG_PERSIST_ATOM, true);
+        pw_flow_placed(f, addr - x->pm, atom, SG_PERSIST_ATOM, true, false);
         pw_flow_settled(f);
     }
     good = sg_persist_atom_store(x->p, &source, addr, atom);
     if (good) {
-        PW_TRACE(x, SG_TRACE_ATOMIC_WRITE, &source, .addr = addr, .len = SG_PERSIST_ATOM,
-                 .data = atom);
+        PW_TRACE(x, SG_TRACE_ATOMIC_WRITE, &source, .ordinal = who->ordinal, .addr = addr,
+                 .len = SG_PERSIST_ATOM, .data = atom);
     }
     return good;
 }
@@ -177,11 +178,12 @@ static bool pm_cmpxchg64(void *host, const struct sg_pm_who *who, uint64_t addr,
     PW_CHECK(x->w, f, "an Atomic for queue pair %u, which is nobody's", who->qpn);
     done = sg_persist_atomic(x->p, &source, addr, value, desired);
     if (done) {
-        PW_TRACE(x, SG_TRACE_ATOMIC, &source, .addr = addr, .value = expected, .swap = desired);
+        PW_TRACE(x, SG_TRACE_ATOMIC, &source, .ordinal = who->ordinal, .addr = addr,
+                 .value = expected, .swap = desired, .found = *value);
     }
     if (f && live && done && *value == expected) {
         pw_flow_settled(f);
-        pw_flow_placed(f, addr - x->pm, pw_ptr(x, addr), SG_PERSIST_ATOM, true);
+        pw_flow_placed(f, addr - x->pm, pw_ptr(x, addr), SG_PERSIST_ATOM, true, true);
         pw_flow_settled(f);
     }
     return done;
@@ -198,7 +200,7 @@ static void pm_milestone(void *host, const struct sg_pm_who *who, enum sg_pm_mil
     struct sg_persist_source source = source_of(who);
 
     sg_persist_milestone(host_of(host)->p, &source, what);
-    PW_TRACE(host_of(host), SG_TRACE_MILESTONE, &source, .arg = what);
+    PW_TRACE(host_of(host), SG_TRACE_MILESTONE, &source, .ordinal = who->ordinal, .arg = what);
 }
 
 /* ---- other operations ---- */
@@ -254,6 +256,7 @@ static void add_operations(struct pw_host *x)
     ops->pm_cmpxchg64 = pm_cmpxchg64;
     ops->pm_poison = pm_poison;
     ops->pm_milestone = pm_milestone;
+    ops->observe = pw_trace_observe;
 }
 
 /* ---- start and end ---- */

@@ -92,6 +92,9 @@ static void tell_sums(const struct pw_sums *s)
            s->steps, s->events, s->cuts, s->armed, s->previews, s->replays);
     printf("# %" PRIu64 " traces replayed: %" PRIu64 " events, %" PRIu64 " octets\n", s->traces,
            s->trace_events, s->trace_octets);
+    printf("# %" PRIu64 " events have their cause in a trace, of %" PRIu64 " frames received\n",
+           s->matched, s->frames);
+    printf("# %" PRIu64 " times a Flush promises what a request placed\n", s->promised);
     printf("# %" PRIu64 " records relied on, %" PRIu64 " acknowledgements, %" PRIu64
            " connections, %" PRIu64 " broken\n",
            s->commits, s->acks, s->connections, s->broken);

@@ -87,7 +87,7 @@ static void post_flush(struct pw_flow *f, uint32_t off, uint32_t len, uint32_t f
                                   : pw_post_entry(f, SG_WR_FLUSH, off, len);
     struct sg_wqe_place *place = (struct sg_wqe_place *)(h + 1);
 
-    sg_put_le32(&place->length, region ? pw_below(f->w, 1000) : len);
+    sg_put_le32(&place->length, region ? pw_below(f->w, PW_REGION_LEN) : len);
     sg_put_le32(&place->flags, flags);
 }
 

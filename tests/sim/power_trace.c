@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The trace of a machine: all inputs of its domain, replayed at the end of the run.
+ * The trace of a machine: all inputs of its domain, replayed at the end of the run, and what its
+ * connections do (power_match.c).
  *
  * Every eighth seed is recorded.  Recording has no effect on the run: it uses none of its random
- * numbers.
+ * numbers.  The trace of a machine whose NVDIMM nobody uses is that of one without: a requester's.
  */
 #include "crash/record.h"
 #include "crash/replay.h"
@@ -24,14 +25,42 @@ static bool sink(void *opaque, const uint8_t *octets, size_t len)
     return true;
 }
 
+bool pw_trace_on(const struct pw_world *w)
+{
+    return w->opt.seed % ONE_IN == 0 && !w->opt.mutant;
+}
+
+static bool uses_nvdimm(const struct pw_host *x)
+{
+    bool used = x->cpu != PW_CPU_NONE;
+
+    for (unsigned i = 0; i < x->w->flows; i++) {
+        used |= x->w->flow[i].to == x;
+    }
+    return used;
+}
+
+static void begin_bare(struct pw_host *x)
+{
+    const struct sg_trace_header header = { .extent_count = 0 };
+
+    x->trace->writer = sg_trace_writer_new(&header, sink, x->trace->file);
+    sg_trace_writer_start(x->trace->writer, NULL);
+}
+
 void pw_trace_begin(struct pw_host *x)
 {
     struct sg_trace_header header = { .extent_count = x->split < PW_PM ? 2 : 1 };
     GString *text = g_string_new(NULL);
 
-    if (x->w->opt.seed % ONE_IN == 0 && !x->w->opt.mutant) {
+    x->bare = !uses_nvdimm(x);
+    if (pw_trace_on(x->w)) {
         x->trace = g_new0(struct pw_trace, 1);
         x->trace->file = g_byte_array_new();
+    }
+    if (x->trace && x->bare) {
+        begin_bare(x);
+    } else if (x->trace) {
         sg_crash_settings_text(&x->config, &x->limits, text);
         header.text[SG_TRACE_CONFIG] = text->str;
         header.extent[0] = (struct sg_trace_extent){ x->pm, x->split, true, "first" };
@@ -49,7 +78,7 @@ void pw_trace_begin(struct pw_host *x)
 static void write_event(struct pw_host *x, const struct sg_trace_event *e)
 {
     struct sg_trace_event freeze = { .kind = SG_TRACE_FREEZE };
-    bool frozen = sg_persist_frozen(x->p);
+    bool frozen = !x->bare && sg_persist_frozen(x->p);
 
     sg_trace_write(x->trace->writer, e);
     if (frozen && !x->trace->frozen && e->kind != SG_TRACE_CUT) {
@@ -64,13 +93,15 @@ void pw_trace_input(struct pw_host *x, enum sg_trace_kind kind,
     static const struct sg_persist_source nobody = { .agent = SG_PERSIST_NOBODY };
     struct sg_trace_event e;
 
-    if (x->trace) {
+    if (x->trace && (!x->bare || kind == SG_TRACE_TICK)) {
         e = sg_crash_event(kind, source ? source : &nobody, what->addr, what->len);
         e.data = what->data;
         e.arg = what->arg;
         e.status = what->status;
         e.value = what->value;
         e.swap = what->swap;
+        e.found = what->found;
+        e.ordinal = what->ordinal;
         e.now_ns = x->w->now_ns;
         write_event(x, &e);
     }
@@ -81,7 +112,7 @@ void pw_trace_configure(struct pw_host *x, const struct sg_persist_faults *fault
     struct sg_trace_event e = { .kind = SG_TRACE_CONFIGURE };
     GString *text;
 
-    if (x->trace) {
+    if (x->trace && !x->bare) {
         text = g_string_new(NULL);
         sg_crash_settings_text(&x->config, NULL, text);
         e.name = sg_trace_writer_name(x->trace->writer, text->str);
@@ -94,10 +125,40 @@ void pw_trace_configure(struct pw_host *x, const struct sg_persist_faults *fault
 
 void pw_trace_cut(struct pw_host *x, const struct sg_persist_policy *policy)
 {
-    struct sg_trace_event e = sg_crash_cut_event(policy);
+    const struct sg_trace_event cut = sg_crash_cut_event(policy);
+    const struct sg_trace_event reset = { .kind = SG_TRACE_RESET };
 
     if (x->trace) {
+        write_event(x, x->bare ? &reset : &cut);
+    }
+}
+
+void pw_trace_observe(void *host, const struct sg_observed *o)
+{
+    struct pw_host *x = ((struct test_host *)host)->pm;
+    struct sg_trace_event e;
+
+    if (x->trace) {
+        e = sg_crash_observed(o);
+        e.addr = o->addr;
         write_event(x, &e);
+    }
+}
+
+void pw_trace_frame(void *opaque, const struct sg_endpoint *at, bool sent, uint32_t crc, size_t len)
+{
+    struct pw_world *w = opaque;
+    const struct sg_trace_event e = {
+        .kind = SG_TRACE_FRAME,
+        .value = crc,
+        .len = len,
+        .arg = sent,
+    };
+
+    for (unsigned i = 0; i < w->hosts; i++) {
+        if (memcmp(w->host[i].at.ip, at->ip, sizeof(at->ip)) == 0) {
+            write_event(&w->host[i], &e);
+        }
     }
 }
 
@@ -162,8 +223,20 @@ void pw_trace_end(struct pw_host *x)
 {
     if (x->trace) {
         sg_trace_writer_end(x->trace->writer, NULL);
-        replay(x);
+        if (!x->bare) {
+            replay(x);
+        }
     }
+}
+
+const GByteArray *pw_trace_file(const struct pw_host *x)
+{
+    return x->trace ? x->trace->file : NULL;
+}
+
+uint64_t pw_trace_events(const struct pw_host *x)
+{
+    return x->trace ? sg_trace_writer_events(x->trace->writer) : 0;
 }
 
 void pw_trace_free(struct pw_host *x)

@@ -244,6 +244,9 @@ static void build(struct pw_world *w)
     random_net(w, &net);
     random_engine(w);
     w->sw = sg_mem_switch_new(&net);
+    if (pw_trace_on(w)) {
+        sg_mem_switch_tap(w->sw, pw_trace_frame, w);
+    }
     for (i = 0; i < w->flows; i++) {
         random_flow(w, i);
     }
@@ -491,6 +494,10 @@ void pw_run(struct pw_world *w, const struct pw_options *opt, struct pw_sums *su
     for (i = 0; i < w->hosts; i++) {
         pw_host_replay(&w->host[i]);
         pw_trace_end(&w->host[i]);
+    }
+    pw_match(w);
+    pw_promises(w);
+    for (i = 0; i < w->hosts; i++) {
         pw_host_free(&w->host[i]);
     }
     sg_mem_switch_free(w->sw);

@@ -10,6 +10,8 @@
 #ifndef SG_TESTS_SIM_H
 #define SG_TESTS_SIM_H
 
+#include <inttypes.h>
+
 #include "base/bytes.h"
 #include "base/prng.h"
 #include "proto/engine.h"
@@ -58,6 +60,7 @@ struct sim_op {
     bool words;                 /* an Atomic, or a Read of the words; it has: */
     uint64_t before[SIM_WORDS]; /* the peer's words when it is executed */
     unsigned seq;
+    uint64_t ordinal, response; /* sim_ordinal.c; 0: not started, not answered */
 };
 
 struct sim_side {
@@ -86,6 +89,7 @@ struct sim_side {
     uint8_t *remote;                  /* the peer's area once our taken Writes have been placed */
     uint64_t words[SIM_WORDS];        /* changed by the peer's Atomics, little-endian */
     uint64_t remote_words[SIM_WORDS]; /* the peer's, once all taken ones are executed */
+    uint64_t started;                 /* ordinal of the last op that was */
     unsigned later;                   /* how often the oldest Atomic was postponed */
     uint8_t *source, *sink;
     uint8_t *recv;
@@ -168,6 +172,14 @@ enum sg_mem_status sim_area_of(struct sim_side *s, uint32_t stag, uint64_t to, u
                                uint8_t **p);
 /* Checks that everything taken has arrived and is complete. */
 void sim_check_complete(struct sim_side *s);
+
+/* sim_ordinal.c */
+void sim_up_started(void *user, const struct sg_msg *msg, uint64_t ordinal);
+void sim_up_answered(void *user, const struct sg_answer *r);
+/* The peer's operation whose segment has arrived. */
+const struct sim_op *sim_arriving(struct sim_side *s);
+/* The response to this operation of ours has arrived. */
+void sim_check_response(struct sim_side *s, const struct sim_op *op);
 
 /* sim_atomic.c */
 bool sim_is_atomic(const struct sim_op *op);

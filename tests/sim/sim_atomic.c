@@ -60,7 +60,8 @@ enum sg_exec_result sim_up_atomic(void *user, const struct sg_atomic_call *r, ui
               s->node, s->later, (unsigned)*token);
     SIM_CHECK(
         w,
-        op->msg.kind == r->kind && op->msg.atomic.stag == r->stag && op->msg.atomic.to == r->to &&
+        op->ordinal == sg_conn_ordinal(s->c) && op->msg.kind == r->kind &&
+            op->msg.atomic.stag == r->stag && op->msg.atomic.to == r->to &&
             op->msg.atomic.args.data == r->args.data && op->msg.atomic.args.mask == r->args.mask &&
             (r->kind == SG_MSG_FETCH_ADD || (op->msg.atomic.args.cmp == r->args.cmp &&
                                              op->msg.atomic.args.cmp_mask == r->args.cmp_mask)),

@@ -333,6 +333,7 @@ static void up_read_done(void *user, uint32_t octets)
     unsigned i;
 
     SIM_CHECK(w, op->msg.kind == SG_MSG_READ_REQ, "a Read done before its turn");
+    sim_check_response(s, op);
     for (i = 0; op->words && i < SIM_WORDS; i++) {
         sg_put_le64(words + 8 * i, op->before[i]);
         want = words;
@@ -357,6 +358,7 @@ static void up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original)
     const struct sim_op *op = answered(s);
 
     SIM_CHECK(world_of(s), op->msg.kind == kind, "an Atomic done before its turn");
+    sim_check_response(s, op);
     SIM_CHECK(world_of(s), original == op->before[op->msg.atomic.to / 8],
               "%u.%u: op %u: an Atomic found something else", s->pair->index, s->node, op->seq);
     sim_tantrum(s);
@@ -390,7 +392,12 @@ static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to,
     struct sim_side *s = sim_heard(user, "place_write", true);
     uint8_t *at;
     enum sg_mem_status st = sim_area_of(s, stag, to, n, &at);
+    const struct sg_msg *m = &sim_arriving(s)->msg;
 
+    SIM_CHECK(world_of(s),
+              m->kind == SG_MSG_WRITE && m->write.stag == stag &&
+                  sg_range_ok(to - m->write.to, n, m->write.length),
+              "%u.%u: a Write arrives as another message", s->pair->index, s->node);
     if (st == SG_MEM_OK) {
         SIM_CHECK(world_of(s),
                   stag != SIM_STAG_SOURCE && stag != SIM_STAG_SINK && stag != SIM_STAG_WORDS,
@@ -421,6 +428,8 @@ static enum sg_recv_status up_place_recv(void *user, uint32_t msn, uint32_t mo, 
 
     SIM_CHECK(world_of(s), msn == s->received + 1, "%u.%u: MSN %u after %u Sends", s->pair->index,
               s->node, msn, s->received);
+    SIM_CHECK(world_of(s), is_untagged(sim_arriving(s)), "%u.%u: a Send arrives as another message",
+              s->pair->index, s->node);
     if (!sg_range_ok(mo, n, SIM_RECV)) {
         return SG_RECV_TOO_LONG;
     }
@@ -479,7 +488,7 @@ static void up_recv_done(void *user, const struct sg_recv_info *info)
     uint32_t i;
 
     SIM_CHECK(w, op, "%u.%u: a Send that was never sent", s->pair->index, s->node);
-    SIM_CHECK(w, op->fault == SIM_SOUND, "a wrong Send was delivered");
+    SIM_CHECK(w, op->fault == SIM_SOUND && op == sim_arriving(s), "a wrong Send was delivered");
     SIM_CHECK(w,
               info->msn == ++s->received && info->length == sg_msg_length(&op->msg) &&
                   told_as_sent(info, &op->msg),
@@ -510,8 +519,11 @@ static enum sg_mem_status up_invalidate(void *user, uint32_t stag)
 static enum sg_mem_status up_check_source(void *user, uint32_t stag, uint64_t to, uint32_t len)
 {
     struct sim_side *s = sim_heard(user, "check_source", true);
+    const struct sg_msg *m = &sim_arriving(s)->msg;
     uint8_t *at;
 
+    SIM_CHECK(world_of(s), m->kind == SG_MSG_READ_REQ && m->read.to == to && m->read.length == len,
+              "%u.%u: a Read arrives as another message", s->pair->index, s->node);
     return sim_area_of(s, stag, to, len, &at);
 }
 
@@ -542,6 +554,7 @@ const struct sg_engine_ops sim_ops = {
     .next = up_next,
     .gather = up_gather,
     .gathered = up_gathered,
+    .started = sim_up_started,
     .sent = up_sent,
     .read_done = up_read_done,
     .place_write = up_place_write,
@@ -553,6 +566,7 @@ const struct sg_engine_ops sim_ops = {
     .gather_source = up_gather_source,
     .atomic = sim_up_atomic,
     .atomic_done = up_atomic_done,
+    .answered = sim_up_answered,
 };
 
 void sim_check_complete(struct sim_side *s)

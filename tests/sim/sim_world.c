@@ -74,6 +74,12 @@ static void host_kick(void *h)
     (void)h; /* engines are run in every step */
 }
 
+static void host_observe(void *h, const struct sg_observed *o)
+{
+    (void)h; /* engines only ask whether it is there */
+    (void)o;
+}
+
 static bool host_log_enabled(void *h, enum sg_log_class cls)
 {
     (void)cls;
@@ -89,6 +95,7 @@ static void host_log(void *h, enum sg_log_class cls, const char *line)
 static const struct sg_host_ops host_ops = {
     .now = host_now,
     .kick = host_kick,
+    .observe = host_observe,
     .log_enabled = host_log_enabled,
     .log = host_log,
 };

@@ -31,6 +31,8 @@ struct sg_pm_who {
     uint32_t msn; /* of the request (Flush, Verify, Atomic Write, Atomic); 0 for Writes */
     uint64_t to;  /* Tagged Offset of the first octet */
     uint8_t mode; /* enum sg_mem_mode of the region: the path of its Writes */
+    /* Of the peer's message that does it (struct sg_observed); 0: none does. */
+    uint64_t ordinal;
 };
 
 /* The machine's last power cut: the 64-octet lines that had not reached the media. */
@@ -68,6 +70,67 @@ enum sg_pm_milestone {
     SG_PM_BEFORE_ATOMIC_WRITE,
     SG_PM_AFTER_ATOMIC_WRITE,
     SG_PM_MILESTONES,
+};
+
+/*
+ * What an adapter's connections do, for a trace of the machine.
+ *
+ * Ordinals.  Both ends count the RDMAP messages of a connection from 1, each direction by itself:
+ * all of them, also responses, Terminates and those that the adapter sends for itself.  A message
+ * gets its number with its first segment: when TCP has taken that, or when it arrives.  So
+ * a connection, a direction and an ordinal name one message at both ends.
+ *
+ * A queue pair's number may be used again: CONNECTED begins another connection of it.  Completions
+ * of the one before may come between GONE and the next CONNECTED.
+ */
+enum sg_observed_kind {
+    /* qpn, passive, addresses.  Passive: accepted; it may still fail, without any message. */
+    SG_OBSERVED_CONNECTED,
+    SG_OBSERVED_GONE, /* qpn, status: nothing is placed or sent for it any more */
+    /*
+     * qpn, wr_id, opcode, ordinal, stag, to, length.  The first segment of the message is with TCP;
+     * or a request without messages was executed, ordinal 0.  WRITE_IMM is two messages, and
+     * observed twice: its Immediate Data has no range.
+     */
+    SG_OBSERVED_WORK,
+    /*
+     * qpn, wr_id, opcode, status, length, ordinal.  Called before the driver can see the
+     * completion.  The ordinal is that of the request's last message, or of the message that was
+     * received; 0: none was begun.
+     */
+    SG_OBSERVED_COMPLETED,
+    /* qpn, msn, opcode, ordinal of a request of the peer; TCP has all of this response to it. */
+    SG_OBSERVED_ANSWERED,
+    /*
+     * A Verify of a region with persistent memory has ended: qpn, msn, ordinal, to, length, status
+     * (0: as asked), opcode, addr, hash.
+     */
+    SG_OBSERVED_VERIFIED,
+    SG_OBSERVED_KINDS,
+};
+
+/* Two addresses of 16 octets (IPv4 as ::ffff:a.b.c.d), two ports, own first, big-endian. */
+enum { SG_OBSERVED_ADDRESSES = 36 };
+
+/* Members that a kind does not have are 0. */
+struct sg_observed {
+    uint8_t kind; /* enum sg_observed_kind */
+    /* WORK, ANSWERED: enum sg_wr_opcode; COMPLETED: enum sg_wc_opcode; VERIFIED: enum sg_hash */
+    uint8_t opcode;
+    bool passive;    /* the peer began */
+    uint16_t status; /* GONE: enum sg_cm_status; COMPLETED: enum sg_wc_status */
+    uint32_t qpn;    /* own */
+    uint32_t msn;    /* of the request, on queue 1 */
+    uint32_t stag;   /* WORK: range at the peer; STag 0: the message names none */
+    uint64_t to;
+    uint64_t length; /* COMPLETED: octets, as the completion says */
+    uint64_t wr_id;
+    uint64_t ordinal;
+    uint64_t response;        /* ANSWERED: the response's own ordinal, in our direction */
+    uint64_t addr;            /* VERIFIED: of the range's first octet */
+    const uint8_t *addresses; /* SG_OBSERVED_ADDRESSES octets, valid during the call */
+    const uint8_t *hash;      /* VERIFIED: what the peer expected, likewise */
+    uint8_t hash_len;         /* 0: it asked for the hash */
 };
 
 struct sg_host_ops {
@@ -160,6 +223,12 @@ struct sg_host_ops {
 
     /* The last power cut.  False, or a NULL operation: there was none yet. */
     bool (*pm_last_cut)(void *host, struct sg_pm_cut *cut);
+
+    /*
+     * May be NULL, and then costs nothing.  Set while connections exist: it learns of these by
+     * sg_adapter_observe_all(); ordinals of requests that began before are 0.
+     */
+    void (*observe)(void *host, const struct sg_observed *o);
 
     /* Is this class wanted?  log writes one line without newline.  Both may be called often. */
     bool (*log_enabled)(void *host, enum sg_log_class cls);

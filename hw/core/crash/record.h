@@ -61,6 +61,44 @@ static inline struct sg_trace_event sg_crash_cut_event(const struct sg_persist_p
     };
 }
 
+/*
+ * What an adapter's connections did.  The caller sets unit, and addr of a Verify; data is valid as
+ * long as in the argument.
+ */
+static inline struct sg_trace_event sg_crash_observed(const struct sg_observed *o)
+{
+    static const uint8_t kinds[SG_OBSERVED_KINDS] = {
+        [SG_OBSERVED_CONNECTED] = SG_TRACE_CONNECTED, [SG_OBSERVED_GONE] = SG_TRACE_DISCONNECTED,
+        [SG_OBSERVED_WORK] = SG_TRACE_WORK,           [SG_OBSERVED_COMPLETED] = SG_TRACE_COMPLETED,
+        [SG_OBSERVED_ANSWERED] = SG_TRACE_ANSWERED,   [SG_OBSERVED_VERIFIED] = SG_TRACE_VERIFY,
+    };
+    struct sg_trace_event e = {
+        .kind = kinds[o->kind],
+        .qpn = o->qpn,
+        .msn = o->msn,
+        .arg = o->opcode,
+        .status = o->status,
+        .stag = o->stag,
+        .at = o->to,
+        .len = o->length,
+        .value = o->wr_id,
+        .ordinal = o->ordinal,
+    };
+
+    if (o->kind == SG_OBSERVED_CONNECTED) {
+        e.arg = o->passive;
+        e.len = SG_OBSERVED_ADDRESSES;
+        e.data = o->addresses;
+    } else if (o->kind == SG_OBSERVED_ANSWERED) {
+        e.value = o->response;
+    } else if (o->kind == SG_OBSERVED_VERIFIED) {
+        e.value = o->length;
+        e.len = o->hash_len;
+        e.data = o->hash;
+    }
+    return e;
+}
+
 /* The event that gives an extent these faults. */
 static inline struct sg_trace_event sg_crash_faults_event(unsigned extent,
                                                           const struct sg_persist_faults *f)

@@ -338,6 +338,11 @@ void sg_conn_terminate(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t c
     term_raise_code(c, layer, type, code);
 }
 
+uint64_t sg_conn_ordinal(const struct sg_conn *c)
+{
+    return c->rx.now;
+}
+
 void sg_conn_endpoints(struct sg_conn *c, struct sg_endpoint *local, struct sg_endpoint *remote)
 {
     if (c->stream) {

@@ -48,7 +48,8 @@ struct conn_startup {
 struct conn_irrq {
     struct sg_ddp_hdr h; /* of its segment, for a Terminate */
     uint16_t seg_len;
-    uint8_t kind;       /* enum sg_msg_kind: which member counts */
+    uint8_t kind; /* enum sg_msg_kind: which member counts */
+    uint64_t ordinal;
     uint32_t atomic_id; /* identifier of an Atomic Request */
     union {
         struct sg_read_req read;
@@ -73,6 +74,7 @@ struct conn_orq {
     bool answered; /* waits for earlier ones */
     bool confirm;  /* sg_msg.confirm */
     uint8_t hash_len;
+    uint64_t ordinal;         /* of the answer */
     struct sg_read_sink sink; /* READ_REQ */
     uint32_t length;
     uint8_t hash[SG_HASH_LEN_MAX];
@@ -90,8 +92,11 @@ struct conn_rx {
     uint32_t read_off;         /* octets received for the oldest outstanding Read */
     bool writing;              /* a Write has begun, but not ended */
     bool write_ended;          /* its last segment was seen */
-    bool sending;              /* a Send has begun, but not ended */
     uint32_t write_len;        /* octets of the latest Write, if no request or Send followed it */
+    /* Ordinals (base/host.h): of the message that began last, and of the one in an upcall. */
+    uint64_t begun, now;
+    /* Of the Send, Write and Read Response that have begun, but not ended; or 0. */
+    uint64_t send, write, response;
 };
 
 struct conn_tx {
@@ -108,6 +113,8 @@ struct conn_tx {
     bool later;         /* its payload is not in memory yet: sg_conn_resume() */
     bool response_next; /* who sends next, if both can */
     uint8_t rtr;        /* SG_RTR_* that must go first, 0: none */
+    /* Ordinals: of the message that began last, and of the Read Response that did. */
+    uint64_t begun, response;
 };
 
 /* Reception that waits: stall.c. */
@@ -432,6 +439,12 @@ static inline uint8_t rdmap_ctrl(enum sg_rdmap_opcode op)
     return (uint8_t)(SG_RDMAP_VERSION << 6 | op);
 }
 
+/* Does the host want to know what messages do? */
+static inline bool conn_observed(const struct sg_conn *c)
+{
+    return c->e->host->ops->observe;
+}
+
 /* requests.c */
 void requests_free(struct sg_conn *c);
 /* Requests that ORD still allows. */
@@ -446,6 +459,8 @@ void requests_answered(struct sg_conn *c, struct conn_orq *r);
 void requests_accept(struct sg_conn *c, const struct conn_irrq *r);
 const struct conn_irrq *requests_head(const struct sg_conn *c);
 void requests_pop(struct sg_conn *c);
+/* The oldest was answered by the message with that ordinal. */
+void requests_tell_answered(struct sg_conn *c, const struct conn_irrq *r, uint64_t response);
 
 /* mpe_req.c: Flush, Verify and Atomic Write as requester */
 size_t mpe_send_request(struct sg_conn *c);

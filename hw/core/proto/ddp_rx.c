@@ -169,6 +169,7 @@ void ddp_receive(struct sg_conn *c, const uint8_t *p, size_t n)
     for (i = 0; i < count; i++) {
         cond = checks[i](c, &s);
         if (cond == SEG_LATER) {
+            c->rx.begun -= !s.op->multi; /* it will be counted again */
             stall_begin(c, p, n);
             return;
         }

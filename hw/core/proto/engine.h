@@ -198,6 +198,15 @@ struct sg_atomic_call {
     struct sg_atomic_args args;
 };
 
+/* A request of the peer that was answered. */
+struct sg_answer {
+    enum sg_msg_kind kind;
+    uint32_t msn; /* on queue 1 */
+    uint64_t to;
+    uint64_t ordinal;
+    uint64_t response; /* the ordinal of our response */
+};
+
 /* The result of the execution of a request: one of the draft, or an Atomic. */
 enum sg_exec_result {
     SG_EXEC_DONE,      /* answer it */
@@ -302,6 +311,11 @@ struct sg_engine_ops {
     int (*gather)(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
                   struct iovec *iov);
     void (*gathered)(void *user, struct iovec *iov, int n);
+    /*
+     * The first segment of the message was handed to the stream.  NULL: nobody needs it; nor is it
+     * called while the host observes nothing.
+     */
+    void (*started)(void *user, const struct sg_msg *msg, uint64_t ordinal);
     /* All of the message was handed to the stream.  Reads complete with 'read_done' instead. */
     void (*sent)(void *user, const struct sg_msg *msg);
     /* The oldest outstanding Read is delivered, octets placed. */
@@ -346,7 +360,7 @@ struct sg_engine_ops {
      * the machine lost its power, there will be no answer).
      *
      * NULL: the extension is off, whatever the configuration says.  With 'mpe', 'mpe_done'
-     * is there as well; the next two may be NULL.
+     * is there as well.
      */
     enum sg_exec_result (*mpe)(void *user, const struct sg_mpe_req *r, uint8_t hash[64],
                                uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
@@ -358,9 +372,12 @@ struct sg_engine_ops {
      */
     enum sg_exec_result (*atomic)(void *user, const struct sg_atomic_call *r, uint64_t *original,
                                   enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns);
-    /* Its response was handed to the stream (those of the draft). */
-    void (*mpe_answered)(void *user, const struct sg_mpe_req *r);
-    /* The last segment of a Write was placed. */
+    /*
+     * The whole response to a request was handed to the stream.  Reads: only while the host
+     * observes.
+     */
+    void (*answered)(void *user, const struct sg_answer *r);
+    /* The last segment of a Write was placed.  NULL: nobody needs it, and so for 'answered'. */
     void (*write_placed)(void *user);
 };
 
@@ -444,6 +461,9 @@ void sg_conn_abort(struct sg_conn *c);
  * After our FIN no Terminate can be sent, and 'disconnected' is called from within this call.
  */
 void sg_conn_terminate(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t code);
+
+/* In an upcall about a message of the peer: its ordinal (base/host.h). */
+uint64_t sg_conn_ordinal(const struct sg_conn *c);
 
 void sg_conn_endpoints(struct sg_conn *c, struct sg_endpoint *local, struct sg_endpoint *remote);
 

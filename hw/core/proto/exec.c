@@ -40,6 +40,7 @@ static bool execute(struct sg_conn *c)
     enum sg_exec_result result;
 
     c->exec.len = 0;
+    c->rx.now = r->ordinal;
     result = atomic ? atomic_execute(c, &why, &again_ns) : mpe_execute(c, &why, &again_ns);
     if (!exec_alive(c)) {
         return false;
@@ -92,10 +93,9 @@ size_t exec_send_response(struct sg_conn *c)
         return 0;
     }
     c->tx.msn[SG_QN_RESPONSE]++;
+    c->tx.begun++;
     c->exec = (struct conn_exec){ 0 };
     requests_pop(c);
-    if (!is_atomic((enum sg_msg_kind)r.kind) && c->e->ops->mpe_answered) {
-        c->e->ops->mpe_answered(c->user, &r.mpe);
-    }
+    requests_tell_answered(c, &r, c->tx.begun);
     return conn_dead(c) ? 0 : n;
 }

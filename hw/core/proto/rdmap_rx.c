@@ -30,10 +30,23 @@ static int placed_memory(struct sg_conn *c, enum sg_mem_status st)
     return st == SG_MEM_OK || conn_dead(c) ? SEG_OK : (int)term_of_tagged(st);
 }
 
+/*
+ * A segment of the message with this ordinal, 0: of a new one.  Messages are counted by their first
+ * segments, in the order in which the sender began them: other messages may come in between.
+ */
+static void count(struct sg_conn *c, uint64_t *ordinal)
+{
+    if (!*ordinal) {
+        *ordinal = ++c->rx.begun;
+    }
+    c->rx.now = *ordinal;
+}
+
 static int place_write(struct sg_conn *c, struct ddp_seg *s)
 {
     const struct sg_engine_ops *ops = c->e->ops;
 
+    count(c, &c->rx.write);
     if (c->rx.write_ended) {
         c->rx.write_ended = false;
         c->rx.write_len = 0;
@@ -54,6 +67,7 @@ static int place_write(struct sg_conn *c, struct ddp_seg *s)
             ops->write_placed(c->user);
         }
         c->rx.writing = false;
+        c->rx.write = 0;
     }
     return SEG_OK;
 }
@@ -115,6 +129,7 @@ static int place_read_response(struct sg_conn *c, struct ddp_seg *s)
     struct conn_orq *r = requests_oldest_read(c);
     int cond;
 
+    count(c, &c->rx.response);
     if (!r) {
         return SG_TERM_READ_RESP_MISMATCH;
     }
@@ -132,6 +147,7 @@ static int place_read_response(struct sg_conn *c, struct ddp_seg *s)
     }
     if (s->h.last) {
         c->rx.read_off = 0;
+        c->rx.response = 0;
         c->e->stats.rx_read_responses += !r->internal && !r->confirm;
         requests_answered(c, r);
     }
@@ -169,6 +185,7 @@ static int place_send(struct sg_conn *c, struct ddp_seg *s)
     struct sg_recv_info info = { .msn = s->h.msn, .length = s->h.mo + s->n };
     enum sg_recv_status st;
 
+    count(c, &c->rx.send);
     if (s->n > UINT32_MAX - s->h.mo) {
         return SG_TERM_UNTAGGED_TOO_LONG;
     }
@@ -179,7 +196,6 @@ static int place_send(struct sg_conn *c, struct ddp_seg *s)
     if (st != SG_RECV_OK) {
         return refused_receive(c, s, st);
     }
-    c->rx.sending = !s->h.last;
     if (!s->h.last) {
         return SEG_OK;
     }
@@ -196,6 +212,7 @@ static int place_send(struct sg_conn *c, struct ddp_seg *s)
         info.invalidate = true;
         info.inv_stag = s->h.ulp_word;
     }
+    c->rx.send = 0;
     c->rx.msn[SG_QN_SEND]++;
     c->e->stats.rx_sends++;
     ops->recv_done(c->user, &info);
@@ -214,7 +231,7 @@ static int place_imm(struct sg_conn *c, struct ddp_seg *s)
     };
     enum sg_recv_status st;
 
-    if (s->n != SG_IMM_LEN || !s->h.last || c->rx.sending) {
+    if (s->n != SG_IMM_LEN || !s->h.last || c->rx.send) {
         return SG_TERM_IMM_LENGTH;
     }
     if (s->h.mo) {
@@ -273,6 +290,9 @@ int rdmap_place(struct sg_conn *c, struct ddp_seg *s)
     sg_assert(s->opcode < SG_ARRAY_SIZE(handlers) && handlers[s->opcode]);
     if (!s->h.tagged && (s->h.qn == SG_QN_REQUEST || (s->h.qn == SG_QN_SEND && s->op->payload))) {
         forget_write(c);
+    }
+    if (!s->op->multi) {
+        c->rx.now = ++c->rx.begun;
     }
     return handlers[s->opcode](c, s);
 }

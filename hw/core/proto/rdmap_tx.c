@@ -87,6 +87,7 @@ static size_t send_rtr(struct sg_conn *c)
     }
     if (n) {
         c->tx.rtr = 0;
+        c->tx.begun++;
     }
     return n;
 }
@@ -128,9 +129,8 @@ static void fail_response(struct sg_conn *c, const struct conn_irrq *r, enum sg_
     term_raise(c, term_of_source(why), &r->h, r->seg_len, &left);
 }
 
-static size_t send_read_response(struct sg_conn *c)
+static size_t send_read_response(struct sg_conn *c, const struct conn_irrq *r)
 {
-    const struct conn_irrq *r = requests_head(c);
     uint32_t left = r->read.size - c->tx.resp_off;
     uint32_t len = SG_MIN(left, fpdu_payload_max(c, true));
     const struct sg_ddp_hdr h = {
@@ -165,11 +165,17 @@ static size_t send_read_response(struct sg_conn *c)
     if (!n) {
         return STEP_NONE;
     }
+    if (!c->tx.resp_off) {
+        c->tx.response = ++c->tx.begun;
+    }
     c->tx.resp_off += len;
     if (h.last) {
-        c->tx.resp_off = 0;
-        requests_pop(c);
         c->e->stats.tx_read_responses++;
+        c->tx.resp_off = 0;
+        if (conn_observed(c)) {
+            requests_tell_answered(c, r, c->tx.response);
+        }
+        requests_pop(c);
     }
     return n;
 }
@@ -182,9 +188,10 @@ static bool response_ready(struct sg_conn *c)
 
 static size_t send_response(struct sg_conn *c)
 {
+    const struct conn_irrq *r = requests_head(c);
+
     c->tx.response_next = false;
-    return requests_head(c)->kind == SG_MSG_READ_REQ ? send_read_response(c)
-                                                     : exec_send_response(c);
+    return r->kind == SG_MSG_READ_REQ ? send_read_response(c, r) : exec_send_response(c);
 }
 
 static bool is_request(enum sg_msg_kind kind)
@@ -212,6 +219,15 @@ static bool have_message(struct sg_conn *c)
     c->tx.active = true;
     c->tx.off = 0;
     return true;
+}
+
+/* Its first segment is with TCP. */
+static inline void message_started(struct sg_conn *c)
+{
+    c->tx.begun++;
+    if (conn_observed(c) && c->e->ops->started) {
+        c->e->ops->started(c->user, &c->tx.msg, c->tx.begun);
+    }
 }
 
 static void message_done(struct sg_conn *c)
@@ -308,6 +324,9 @@ static size_t send_payload_segment(struct sg_conn *c)
     if (!n) {
         return STEP_NONE;
     }
+    if (!c->tx.off) {
+        message_started(c);
+    }
     c->tx.off += len;
     if (h.last) {
         message_done(c);
@@ -370,6 +389,7 @@ static size_t send_message_segment(struct sg_conn *c)
         n = send_small_message(c);
     }
     if (n && !conn_dead(c)) {
+        message_started(c);
         message_done(c);
     }
     return n;

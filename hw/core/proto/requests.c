@@ -79,6 +79,7 @@ static void tell(struct sg_conn *c, const struct conn_orq *r)
     if (r->internal) {
         return;
     }
+    c->rx.now = r->ordinal;
     if (r->confirm) {
         ops->confirmed(c->user);
     } else if (r->kind == SG_MSG_READ_REQ) {
@@ -93,6 +94,7 @@ static void tell(struct sg_conn *c, const struct conn_orq *r)
 void requests_answered(struct sg_conn *c, struct conn_orq *r)
 {
     r->answered = true;
+    r->ordinal = c->rx.now;
     /* Any upcall may end the connection, or the reception on it. */
     while (c->state <= CONN_CLOSING && c->out.count && c->out.ring[c->out.head].answered) {
         const struct conn_orq done = c->out.ring[c->out.head];
@@ -115,6 +117,8 @@ void requests_answered(struct sg_conn *c, struct conn_orq *r)
 
 void requests_accept(struct sg_conn *c, const struct conn_irrq *r)
 {
+    struct conn_irrq *at;
+
     if (c->state == CONN_CLOSING) {
         return;
     }
@@ -125,7 +129,9 @@ void requests_accept(struct sg_conn *c, const struct conn_irrq *r)
     if (!c->peer.ring) {
         return;
     }
-    c->peer.ring[(c->peer.head + c->peer.count) % c->setup.ird] = *r;
+    at = &c->peer.ring[(c->peer.head + c->peer.count) % c->setup.ird];
+    *at = *r;
+    at->ordinal = c->rx.now;
     c->peer.count++;
     conn_signal(c);
 }
@@ -141,4 +147,21 @@ void requests_pop(struct sg_conn *c)
     sg_assert(c->peer.count);
     c->peer.head = (uint16_t)((c->peer.head + 1) % c->setup.ird);
     c->peer.count--;
+}
+
+void requests_tell_answered(struct sg_conn *c, const struct conn_irrq *r, uint64_t response)
+{
+    const enum sg_msg_kind kind = (enum sg_msg_kind)r->kind;
+
+    if (c->e->ops->answered) {
+        c->e->ops->answered(c->user, &(const struct sg_answer){
+                                         .kind = kind,
+                                         .msn = r->h.msn,
+                                         .to = kind == SG_MSG_READ_REQ ? r->read.src_to
+                                               : is_atomic(kind)       ? r->atomic.to
+                                                                       : r->mpe.to,
+                                         .ordinal = r->ordinal,
+                                         .response = response,
+                                     });
+    }
 }

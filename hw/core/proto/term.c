@@ -164,6 +164,7 @@ bool term_transmit(struct sg_conn *c)
         return false;
     }
     c->tx.msn[SG_QN_TERMINATE]++;
+    c->tx.begun++;
     c->e->stats.tx_terminates++;
     conn_flag(c, CONN_TERM_DUE, false);
     if (c->user) {

@@ -91,7 +91,7 @@ static const struct sg_trace_row rows[SG_TRACE_KINDS] = {
     [SG_TRACE_DISCONNECTED] = { "disconnected", { UNIT, QPN, STATUS } },
     [SG_TRACE_WORK] = { "work", { UNIT, VALUE, ORDINAL, AT, LEN, ARG, QPN, STAG } },
     [SG_TRACE_COMPLETED] = { "completed", { UNIT, VALUE, ORDINAL, LEN, ARG, QPN, STATUS } },
-    [SG_TRACE_ANSWERED] = { "answered", { UNIT, MSN, ORDINAL, ARG, QPN, STATUS } },
+    [SG_TRACE_ANSWERED] = { "answered", { UNIT, MSN, ORDINAL, VALUE, ARG, QPN, STATUS } },
     [SG_TRACE_FRAME] = { "frame", { UNIT, VALUE, LEN, ARG }, .arg_limit = DIRECTIONS },
 
     [SG_TRACE_MARK] = { "mark", { UNIT, AT, LEN, ROOT, NAME }, .has_data = true,

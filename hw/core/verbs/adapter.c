@@ -251,6 +251,11 @@ void sg_adapter_set_link(struct sg_adapter *a, bool up)
     }
 }
 
+void sg_adapter_observe_all(const struct sg_adapter *a)
+{
+    sg_cm_observe_all(a);
+}
+
 void sg_adapter_set_flash(struct sg_adapter *a, struct sg_flash *flash)
 {
     a->flash = flash;

@@ -48,6 +48,11 @@ uint64_t sg_adapter_doorbell_read(struct sg_adapter *a, uint32_t page, uint32_t 
 /* Injects a fault for tests of drivers: SG_FATAL_INJECTED, if the adapter is enabled. */
 void sg_adapter_break(struct sg_adapter *a);
 
+/*
+ * The host observes from now on (sg_host_ops.observe): it is told of all connections that exist.
+ */
+void sg_adapter_observe_all(const struct sg_adapter *a);
+
 void sg_adapter_set_link(struct sg_adapter *a, bool up);
 /* Sets the flash for FLASH_* commands; initially NULL: none.  It must outlive the adapter. */
 void sg_adapter_set_flash(struct sg_adapter *a, struct sg_flash *flash);

@@ -198,9 +198,16 @@ static void up_sent(void *user, const struct sg_msg *msg)
     rig_note("sent(%u)", sg_msg_length(msg));
 }
 
-static void up_read_done(void *user, uint32_t octets)
+void rig_answered(void)
 {
     rig->outstanding--;
+    rig->answers[1] = rig->answers[0];
+    rig->answers[0] = sg_conn_ordinal(rig->c);
+}
+
+static void up_read_done(void *user, uint32_t octets)
+{
+    rig_answered();
     rig_note("read_done(%u)", octets);
 }
 
@@ -336,7 +343,7 @@ static const struct sg_engine_ops engine_ops = {
     .check_source = up_check_source,
     .gather_source = up_gather_source,
     .mpe = rig_up_mpe,
-    .mpe_answered = rig_up_mpe_answered,
+    .answered = rig_up_answered,
     .mpe_done = rig_up_mpe_done,
     .write_placed = rig_up_write_placed,
     .atomic = rig_up_atomic,

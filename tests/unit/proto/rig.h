@@ -57,6 +57,7 @@ struct conn_rig {
     unsigned gathers;    /* pieces lent and not given back */
     unsigned exec_later; /* how often 'mpe' or 'atomic' asks for another ms */
     bool exec_fails;
+    uint64_t answers[2]; /* ordinals of the last two that were reported, the last one first */
 
     /* the peer */
     struct sg_stream *peer;
@@ -112,7 +113,7 @@ void rig_active_with(uint8_t draft, bool rfc7306, uint16_t max_ord);
 enum sg_exec_result rig_up_mpe(void *user, const struct sg_mpe_req *r, uint8_t hash[64],
                                uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                                uint64_t *again_ns);
-void rig_up_mpe_answered(void *user, const struct sg_mpe_req *r);
+void rig_up_answered(void *user, const struct sg_answer *r);
 void rig_up_mpe_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
 void rig_up_write_placed(void *user);
 enum sg_exec_result rig_up_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
@@ -120,6 +121,7 @@ enum sg_exec_result rig_up_atomic(void *user, const struct sg_atomic_call *r, ui
 void rig_up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original);
 void rig_note_imm(const struct sg_recv_info *info);
 /* Functions of rig.c for rig_requests.c. */
+void rig_answered(void);
 void rig_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 enum sg_mem_status rig_check(uint32_t stag, uint64_t to, uint64_t n, uint32_t forbidden);
 

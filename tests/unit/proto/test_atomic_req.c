@@ -155,6 +155,8 @@ static void order_of_completions(void)
     T_EQ_STR(rig_log(), "");
     rig_say_fpdu(RESP("4b", "01") "00000001 0000000000000007");
     T_EQ_STR(rig_log(), "atomic_done(+,7) read_done(4)");
+    T_EQ_U64(rig->answers[1], 2); /* ordinals of the messages as they arrived */
+    T_EQ_U64(rig->answers[0], 1);
     rig_say_fpdu(RESP("4b", "02") "00000003 0000000000000008");
     T_EQ_STR(rig_log(), "atomic_done(=,8)");
 

@@ -103,7 +103,7 @@ static bool complete(struct sg_adapter *a, struct sg_admin_rsp *rsp)
 {
     struct sg_admin_queue *q = a->admin;
 
-    if (!sg_ring_post(&q->cq, &a->host, rsp, sizeof(*rsp))) {
+    if (!sg_ring_post(&q->cq, &a->host, rsp, sizeof(*rsp), NULL)) {
         sg_adapter_fatal(a, SG_FATAL_DMA);
         return false;
     }

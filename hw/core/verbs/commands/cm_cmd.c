@@ -249,6 +249,7 @@ enum sg_status sg_cmd_accept(struct sg_adapter *a, const void *cmd, struct sg_ad
     answered(cm);
     bind_qp(cm, qp);
     keep_flags(cm, c);
+    sg_cm_observe(cm);
     sg_qp_start(qp, "accepted");
     sg_put_le32(&rsp->id, cm->id);
     return SG_OK;

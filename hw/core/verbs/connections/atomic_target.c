@@ -35,6 +35,7 @@ static bool exchange(struct sg_qp *qp, const struct sg_mr *mr, const struct sg_a
         .msn = r->msn,
         .to = r->to,
         .mode = mr->mode,
+        .ordinal = qp->mem.ordinal,
     };
 
     return run->pm ? host->ops->pm_cmpxchg64(host->opaque, &who, run->bus, value, desired)

@@ -90,6 +90,7 @@ struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state)
     if (cm) {
         cm->adapter = a;
         cm->state = state;
+        cm->passive = state == SG_CM_REQUEST;
     }
     return cm;
 }
@@ -106,7 +107,8 @@ static void stop(struct sg_cm *cm)
 
 void sg_cm_free(struct sg_cm *cm)
 {
-    stop(cm); /* or takes it from another list */
+    sg_cm_observe_end(cm, SG_CONN_RESET); /* if nobody has told the host before */
+    stop(cm);                             /* or takes it from another list */
     if (cm->qp && cm->qp->conn == &cm->base) {
         cm->qp->conn = NULL;
     }
@@ -215,6 +217,7 @@ void sg_cm_gone(struct sg_cm *cm, enum sg_conn_end why)
     struct sg_qp *qp = cm->qp;
 
     cm->base.engine = NULL;
+    sg_cm_observe_end(cm, why);
     if (cm->state == SG_CM_FAILED) { /* the driver got its last event already */
         if (!qp) {
             sg_cm_free(cm);
@@ -259,6 +262,7 @@ void sg_cm_release(struct sg_cm *cm)
         !sg_link_queued(&cm->qp->mem.paging_link); /* else it would never continue */
     bool quiet = sg_sq_all_sent(&cm->qp->sq) && !sg_link_queued(&cm->qp->mem.paging_link);
 
+    sg_cm_observe_end(cm, SG_CONN_CLOSED);
     cm->qp->conn = NULL;
     cm->qp = NULL;
     sg_mpe_target_drop(cm);
@@ -293,6 +297,7 @@ bool sg_cm_quiesce(struct sg_adapter *a)
         if (cm->base.engine) {
             sg_conn_abort(cm->base.engine);
             cm->base.engine = NULL;
+            sg_cm_observe_end(cm, SG_CONN_RESET);
         }
         sg_list_remove(&cm->ready_link);
         if (++n % SG_TURN_END == 0 && (sg_turn_over(a) || n >= SG_TURN_ENDS)) {

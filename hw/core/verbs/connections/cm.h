@@ -37,6 +37,8 @@ struct sg_cm {
     uint32_t id;
     uint8_t state;            /* enum sg_cm_state */
     bool was_up;              /* setup was completed */
+    bool passive;             /* the peer began */
+    bool observed;            /* the host knows that it exists */
     struct sg_qp *qp;         /* NULL: none yet, or no more */
     struct sg_listen *listen; /* REQUEST */
     /* In sg_adapter.ready; of qp->past_cm in past_conns; in REQUEST in listen->requests. */
@@ -73,6 +75,12 @@ void sg_cm_forget_past(struct sg_qp *qp);
 bool sg_cm_transmit(struct sg_adapter *a, size_t budget);
 /* Fatal error: resets all connections silently, some at each call; false: none is left. */
 bool sg_cm_quiesce(struct sg_adapter *a);
+
+/* observe.c: its queue pair may send, or the peer may. */
+void sg_cm_observe(struct sg_cm *cm);
+void sg_cm_observe_answer(const struct sg_cm *cm, const struct sg_answer *r);
+/* Tells the host, which observes from now on, of all connections that exist. */
+void sg_cm_observe_all(const struct sg_adapter *a);
 
 /* Destroys a connection from before a reset, whose number is no longer valid, without events. */
 void sg_cm_destroy(struct sg_adapter *a, void *object);

@@ -15,5 +15,7 @@ bool sg_cm_keep_params(struct sg_cm *cm, const struct sg_conn_params *p);
 void sg_cm_lose_peer(struct sg_cm *cm, bool finally, const char *why);
 /* TCP is gone: the last event of this connection. */
 void sg_cm_gone(struct sg_cm *cm, enum sg_conn_end why);
+/* observe.c: its queue pair has no more to do with it; may be called again. */
+void sg_cm_observe_end(struct sg_cm *cm, enum sg_conn_end why);
 
 #endif

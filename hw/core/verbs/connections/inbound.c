@@ -28,6 +28,17 @@ static struct sg_qp *open_qp(void *user)
     return qp && (qp->state == SG_QP_RTS || qp->state == SG_QP_CLOSING) ? qp : NULL;
 }
 
+/* The same for a message that makes a completion or an event of persistent memory. */
+static struct sg_qp *open_numbered(void *user)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    if (qp) {
+        qp->mem.ordinal = sg_conn_ordinal(qp->conn->engine);
+    }
+    return qp;
+}
+
 /* Are the pages there?  A page that does not exist counts as inaccessible. */
 static enum sg_mem_status pages(struct sg_qp *qp, enum sg_odp_side side, const struct sg_mr *mr,
                                 uint64_t to, uint64_t len, bool write)
@@ -62,6 +73,9 @@ enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, con
     if (st == SG_MEM_LATER) {
         return st;
     }
+    if (st == SG_MEM_OK && mr->pm) {
+        qp->mem.ordinal = sg_conn_ordinal(cm->base.engine);
+    }
     if (st == SG_MEM_OK && !sg_mem_place(&qp->mem, mr, to, p, n)) {
         st = SG_MEM_FAULT;
     }
@@ -83,7 +97,10 @@ void sg_in_write_placed(void *user)
     struct sg_cm *cm = user;
 
     if (qp) {
-        sg_pm_milestone(&qp->mem, 0, cm->write_open ? cm->write_to : 0, SG_PM_WRITE_PLACED);
+        if (cm->adapter->host.ops->pm_milestone) {
+            sg_pm_milestone(&qp->mem, 0, sg_conn_ordinal(cm->base.engine),
+                            cm->write_open ? cm->write_to : 0, SG_PM_WRITE_PLACED);
+        }
         cm->write_open = false;
     }
 }
@@ -104,7 +121,7 @@ static enum sg_mem_status place_sink(struct sg_qp *qp, uint32_t stag, uint64_t t
 enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink, uint32_t off,
                                     const uint8_t *p, size_t n)
 {
-    struct sg_qp *qp = open_qp(user);
+    struct sg_qp *qp = open_numbered(user);
     enum sg_mem_status st = SG_MEM_OK;
     uint32_t index = (uint32_t)sink->cookie, stag;
     size_t done = 0, piece;
@@ -138,14 +155,14 @@ enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink,
 enum sg_recv_status sg_in_place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
                                      size_t n)
 {
-    struct sg_qp *qp = open_qp(user);
+    struct sg_qp *qp = open_numbered(user);
 
     return qp ? sg_rq_place(qp, msn, mo, p, n) : SG_RECV_CLOSED;
 }
 
 void sg_in_recv_done(void *user, const struct sg_recv_info *info)
 {
-    struct sg_qp *qp = open_qp(user);
+    struct sg_qp *qp = open_numbered(user);
 
     if (qp) {
         sg_rq_done(qp, info);
@@ -220,7 +237,7 @@ enum sg_exec_result sg_in_mpe(void *user, const struct sg_mpe_req *r, uint8_t ha
                               uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                               uint64_t *again_ns)
 {
-    struct sg_qp *qp = open_qp(user);
+    struct sg_qp *qp = open_numbered(user);
 
     if (!qp) {
         return SG_EXEC_CLOSED;
@@ -228,19 +245,23 @@ enum sg_exec_result sg_in_mpe(void *user, const struct sg_mpe_req *r, uint8_t ha
     return sg_mpe_target_run(user, r, hash, hash_len, why, token, again_ns);
 }
 
-void sg_in_mpe_answered(void *user, const struct sg_mpe_req *r)
+void sg_in_answered(void *user, const struct sg_answer *r)
 {
     struct sg_cm *cm = user;
 
-    if (cm->qp) {
-        sg_mpe_target_answered(cm, r);
+    if (!cm->qp) {
+        return;
     }
+    if (r->kind == SG_MSG_FLUSH) {
+        sg_pm_milestone(&cm->qp->mem, r->msn, r->ordinal, r->to, SG_PM_AFTER_FLUSH_ANSWER);
+    }
+    sg_cm_observe_answer(cm, r);
 }
 
 enum sg_exec_result sg_in_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
                                  enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns)
 {
-    struct sg_qp *qp = open_qp(user);
+    struct sg_qp *qp = open_numbered(user);
 
     if (!qp) {
         return SG_EXEC_CLOSED;

@@ -22,7 +22,7 @@ int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, st
 enum sg_exec_result sg_in_mpe(void *user, const struct sg_mpe_req *r, uint8_t hash[64],
                               uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                               uint64_t *again_ns);
-void sg_in_mpe_answered(void *user, const struct sg_mpe_req *r);
+void sg_in_answered(void *user, const struct sg_answer *r);
 enum sg_exec_result sg_in_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
                                  enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns);
 

@@ -98,6 +98,7 @@ static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run 
         .msn = t->r->msn,
         .to = t->x->to + t->x->off,
         .mode = t->mr->mode,
+        .ordinal = t->qp->mem.ordinal,
     };
     op->addr = run->bus;
     op->len = run->len;
@@ -148,7 +149,7 @@ static enum sg_exec_result run_flush(const struct turn *t)
         x->op = (struct sg_pm_op){ .phase = SG_PM_NEW };
         cost += 1 + run.len / RUN_COST;
     }
-    sg_pm_milestone(&t->qp->mem, t->r->msn, x->to, SG_PM_BEFORE_FLUSH_ANSWER);
+    sg_pm_milestone(&t->qp->mem, t->r->msn, t->qp->mem.ordinal, x->to, SG_PM_BEFORE_FLUSH_ANSWER);
     return SG_EXEC_DONE;
 }
 
@@ -240,6 +241,33 @@ static enum sg_exec_result run_verify(const struct turn *t)
     return poison(t);
 }
 
+static void observe_verify(const struct turn *t, enum sg_exec_result res)
+{
+    const struct sg_host *host = &t->a->host;
+    const struct sg_mpe_target *x = t->x;
+    struct sg_pm_run first = { 0 };
+
+    if (!host->ops->observe || !t->mr->pm) {
+        return;
+    }
+    if (x->length) {
+        first = sg_pm_run(t->a, t->mr, x->to, x->length);
+    }
+    host->ops->observe(host->opaque, &(const struct sg_observed){
+                                         .kind = SG_OBSERVED_VERIFIED,
+                                         .qpn = t->qp->qpn,
+                                         .msn = t->r->msn,
+                                         .ordinal = t->qp->mem.ordinal,
+                                         .to = x->to,
+                                         .length = x->length,
+                                         .addr = first.bus,
+                                         .status = res != SG_EXEC_DONE,
+                                         .opcode = t->mr->hash_alg,
+                                         .hash = t->r->args.hash.octets,
+                                         .hash_len = t->r->args.hash.len,
+                                     });
+}
+
 /* ---- Atomic Write ---- */
 
 static enum sg_exec_result run_atomic_write(const struct turn *t)
@@ -253,6 +281,7 @@ static enum sg_exec_result run_atomic_write(const struct turn *t)
         .msn = r->msn,
         .to = r->to,
         .mode = t->mr->mode,
+        .ordinal = t->qp->mem.ordinal,
     };
     bool ok;
 
@@ -263,13 +292,13 @@ static enum sg_exec_result run_atomic_write(const struct turn *t)
     if (!sg_is_aligned(run.bus, sizeof(uint64_t)) || run.len != sizeof(uint64_t)) {
         return SG_EXEC_UNALIGNED;
     }
-    sg_pm_milestone(&t->qp->mem, r->msn, r->to, SG_PM_BEFORE_ATOMIC_WRITE);
+    sg_pm_milestone(&t->qp->mem, r->msn, who.ordinal, r->to, SG_PM_BEFORE_ATOMIC_WRITE);
     ok = run.pm ? host->ops->pm_store(host->opaque, &who, run.bus, r->args.atom)
                 : host->ops->dma_store64(host->opaque, run.bus, sg_get_le64(r->args.atom));
     if (!ok) {
         return SG_EXEC_FAILED;
     }
-    sg_pm_milestone(&t->qp->mem, r->msn, r->to, SG_PM_AFTER_ATOMIC_WRITE);
+    sg_pm_milestone(&t->qp->mem, r->msn, who.ordinal, r->to, SG_PM_AFTER_ATOMIC_WRITE);
     t->mr->counters.remote_writes++;
     return SG_EXEC_DONE;
 }
@@ -347,14 +376,10 @@ enum sg_exec_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_mpe_req 
     res = runs[r->kind](&t);
     if (res != SG_EXEC_LATER) {
         qp->counters.rx_requests++;
+        if (r->kind == SG_MSG_VERIFY) {
+            observe_verify(&t, res);
+        }
         sg_mpe_target_drop(cm);
     }
     return res;
-}
-
-void sg_mpe_target_answered(struct sg_cm *cm, const struct sg_mpe_req *r)
-{
-    if (r->kind == SG_MSG_FLUSH) {
-        sg_pm_milestone(&cm->qp->mem, r->msn, r->to, SG_PM_AFTER_FLUSH_ANSWER);
-    }
 }

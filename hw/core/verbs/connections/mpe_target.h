@@ -26,8 +26,6 @@ struct sg_mpe_target {
 enum sg_exec_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_mpe_req *r,
                                       uint8_t hash[64], uint8_t *hash_len, enum sg_mem_status *why,
                                       uint64_t *token, uint64_t *again_ns);
-/* The answer was passed to the stream. */
-void sg_mpe_target_answered(struct sg_cm *cm, const struct sg_mpe_req *r);
 /* Drops the current request. */
 void sg_mpe_target_drop(struct sg_cm *cm);
 

@@ -93,6 +93,7 @@ static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_para
     cm->state = SG_CM_UP;
     cm->was_up = true;
     cm->adapter->stats.conn_active++;
+    sg_cm_observe(cm);
     sg_cm_emit(cm, SG_EV_CM_REPLY, end);
     sg_qp_start(cm->qp, "connected");
 }
@@ -221,6 +222,15 @@ static void up_gathered(void *user, struct iovec *iov, int n)
     sg_mem_release(((struct sg_cm *)user)->adapter, iov, n);
 }
 
+static void up_started(void *user, const struct sg_msg *msg, uint64_t ordinal)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_sq_started(cm->qp, msg, ordinal);
+    }
+}
+
 static void up_sent(void *user, const struct sg_msg *msg)
 {
     struct sg_cm *cm = user;
@@ -253,6 +263,7 @@ static void up_mpe_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, 
     struct sg_cm *cm = user;
 
     if (cm->qp) {
+        cm->qp->mem.ordinal = sg_conn_ordinal(cm->base.engine);
         sg_sq_mpe_done(cm->qp, kind, hash, len);
     }
 }
@@ -262,6 +273,7 @@ static void up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original)
     struct sg_cm *cm = user;
 
     if (cm->qp) {
+        cm->qp->mem.ordinal = sg_conn_ordinal(cm->base.engine);
         sg_sq_atomic_done(cm->qp, kind, original);
     }
 }
@@ -278,6 +290,7 @@ const struct sg_engine_ops sg_cm_engine_ops = {
     .next = up_next,
     .gather = up_gather,
     .gathered = up_gathered,
+    .started = up_started,
     .sent = up_sent,
     .read_done = up_read_done,
     .confirmed = up_confirmed,
@@ -291,7 +304,7 @@ const struct sg_engine_ops sg_cm_engine_ops = {
     .check_source = sg_in_check_source,
     .gather_source = sg_in_gather_source,
     .mpe = sg_in_mpe,
-    .mpe_answered = sg_in_mpe_answered,
+    .answered = sg_in_answered,
     .atomic = sg_in_atomic,
     .write_placed = sg_in_write_placed,
 };

@@ -94,10 +94,28 @@ void sg_cq_moderate(struct sg_adapter *a, struct sg_cq *cq, uint16_t count, uint
     }
 }
 
+/* A host that observes learns of it before the consumer can. */
+static bool post_observed(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc,
+                          struct sg_cqe *e)
+{
+    const struct sg_observed o = {
+        .kind = SG_OBSERVED_COMPLETED,
+        .qpn = wc->qpn,
+        .wr_id = wc->wr_id,
+        .opcode = wc->opcode,
+        .status = wc->status,
+        .length = wc->byte_len,
+        .ordinal = wc->ordinal,
+    };
+
+    return sg_ring_post(&cq->ring, &a->host, e, sizeof(*e), &o);
+}
+
 void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
 {
     bool solicited = (wc->flags & SG_CQE_SOLICITED) || wc->status != SG_WC_SUCCESS;
     struct sg_cqe e = { .status = wc->status, .opcode = wc->opcode, .flags_phase = wc->flags };
+    bool posted;
 
     if (cq->error) {
         return;
@@ -114,7 +132,9 @@ void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
     memcpy(&e.imm, wc->imm, sizeof(e.imm));
     sg_put_le64(&e.timestamp, sg_adapter_now(a));
     sg_put_le32(&e.wr_index, wc->wr_index);
-    if (!sg_ring_post(&cq->ring, &a->host, &e, sizeof(e))) {
+    posted = a->host.ops->observe ? post_observed(a, cq, wc, &e)
+                                  : sg_ring_post(&cq->ring, &a->host, &e, sizeof(e), NULL);
+    if (!posted) {
         cq_fail(a, cq, "ring cannot be written");
         return;
     }

@@ -43,10 +43,11 @@ struct sg_wc {
     uint32_t inv_stag;
     uint32_t vendor_err;
     uint32_t wr_index;
-    uint8_t status; /* enum sg_wc_status */
-    uint8_t opcode; /* enum sg_wc_opcode */
-    uint8_t flags;  /* SG_CQE_* without phase */
-    uint8_t imm[8]; /* with SG_CQE_WITH_IMM, else 0 */
+    uint64_t ordinal; /* for the host (base/host.h) */
+    uint8_t status;   /* enum sg_wc_status */
+    uint8_t opcode;   /* enum sg_wc_opcode */
+    uint8_t flags;    /* SG_CQE_* without phase */
+    uint8_t imm[8];   /* with SG_CQE_WITH_IMM, else 0 */
 };
 
 void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc);

@@ -67,7 +67,7 @@ static void eq_post(struct sg_adapter *a, struct sg_eq *eq, const struct sg_eqe 
 {
     struct sg_eqe e = *ev;
 
-    if (!sg_ring_post(&eq->ring, &a->host, &e, sizeof(e))) {
+    if (!sg_ring_post(&eq->ring, &a->host, &e, sizeof(e), NULL)) {
         sg_adapter_fatal(a, SG_FATAL_DMA);
         return;
     }

@@ -73,14 +73,20 @@ enum sg_ring_verdict sg_ring_take(struct sg_ring *r, unsigned index, uint32_t va
                                                                         : SG_RING_BAD;
 }
 
-bool sg_ring_post(struct sg_ring *r, const struct sg_host *host, void *entry, size_t len)
+bool sg_ring_post(struct sg_ring *r, const struct sg_host *host, void *entry, size_t len,
+                  const struct sg_observed *told)
 {
     uint64_t addr = sg_ring_slot(r, r->prod);
     uint8_t *e = entry;
 
     e[len - 1] |= sg_ring_phase(r, r->prod);
-    if (!host->ops->dma_write(host->opaque, addr, e, len - 8) ||
-        !host->ops->dma_store64(host->opaque, addr + len - 8, sg_get_le64(e + len - 8))) {
+    if (!host->ops->dma_write(host->opaque, addr, e, len - 8)) {
+        return false;
+    }
+    if (told) {
+        host->ops->observe(host->opaque, told);
+    }
+    if (!host->ops->dma_store64(host->opaque, addr + len - 8, sg_get_le64(e + len - 8))) {
         return false;
     }
     r->prod++;

@@ -84,8 +84,10 @@ static inline bool sg_ring_fetch(const struct sg_ring *r, const struct sg_host *
 /*
  * Write the next entry, of len octets (multiple of 8), whose last octet holds the phase in bit 0
  * (or-ed in here).  The last 64-bit word goes last, as one store.  There is room (the caller has
- * seen to that).  False: DMA failed, and the index stays.
+ * seen to that).  False: DMA failed, and the index stays.  told: NULL, or what the host is told
+ * before the consumer can see the entry.
  */
-bool sg_ring_post(struct sg_ring *r, const struct sg_host *host, void *entry, size_t len);
+bool sg_ring_post(struct sg_ring *r, const struct sg_host *host, void *entry, size_t len,
+                  const struct sg_observed *told);
 
 #endif

@@ -23,6 +23,7 @@ struct sg_mem_ctx {
     struct sg_adapter *adapter;
     struct sg_pd *pd;
     uint32_t qpn;           /* for the host and for messages */
+    uint64_t ordinal;       /* for the host: of the peer's message that has arrived */
     uint32_t access;        /* SG_ACCESS_*: what the peer may do at most */
     bool kernel;            /* SG_QP_KERNEL: may name all bus addresses */
     struct sg_list windows; /* sg_mr: windows of type 2 that it has bound */

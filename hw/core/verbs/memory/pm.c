@@ -126,7 +126,12 @@ bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, co
     bool ok = true;
 
     while (n && ok) {
-        const struct sg_pm_who who = { .qpn = ctx->qpn, .to = to, .mode = mr->mode };
+        const struct sg_pm_who who = {
+            .qpn = ctx->qpn,
+            .to = to,
+            .mode = mr->mode,
+            .ordinal = ctx->ordinal,
+        };
         struct sg_pm_run run = sg_pm_run(a, mr, to, n);
 
         if (run.pm) {
@@ -161,10 +166,10 @@ void sg_pm_complete_all_writes(struct sg_adapter *a)
     }
 }
 
-void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t to,
+void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t ordinal, uint64_t to,
                      enum sg_pm_milestone what)
 {
-    const struct sg_pm_who who = { .qpn = ctx->qpn, .msn = msn, .to = to };
+    const struct sg_pm_who who = { .qpn = ctx->qpn, .msn = msn, .to = to, .ordinal = ordinal };
     const struct sg_host *host = &ctx->adapter->host;
 
     if (host->ops->pm_milestone) {

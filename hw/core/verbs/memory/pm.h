@@ -57,7 +57,7 @@ static inline void sg_pm_complete_writes(struct sg_mem_ctx *ctx)
 /* The same for all queue pairs. */
 void sg_pm_complete_all_writes(struct sg_adapter *a);
 
-void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t to,
+void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t ordinal, uint64_t to,
                      enum sg_pm_milestone what);
 
 #endif

@@ -95,12 +95,12 @@ void sg_sq_probe_done(struct sg_qp *qp)
     }
 }
 
-void sg_sq_confirm_earlier(struct sg_qp *qp)
+void sg_sq_confirm_earlier_now(struct sg_qp *qp)
 {
     struct sg_sq *sq = &qp->sq;
     uint32_t i = sq->ring.cons;
 
-    if (!sq->confirming || qp->state == SG_QP_ERROR) {
+    if (qp->state == SG_QP_ERROR) {
         return;
     }
     while (i != sq->next && (sg_sq_rec(sq, i)->done || !sg_sq_rec(sq, i)->answered)) {

@@ -34,6 +34,7 @@ struct sg_sq_rec {
     bool done;
     uint8_t sink_count;
     struct sg_sge *sinks; /* own copy: elements of a Read with more than one (scatter.c) */
+    uint64_t ordinal;     /* of its last message that was started (base/host.h), 0: none */
 };
 
 static_assert(sizeof(struct sg_wqe_hdr) + SG_SQ_MAX_SGE * sizeof(struct sg_sge) <=
@@ -195,6 +196,8 @@ void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod);
 bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room);
 int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint32_t len,
                  struct iovec *iov);
+/* Only called if the host observes. */
+void sg_sq_started(struct sg_qp *qp, const struct sg_msg *msg, uint64_t ordinal);
 void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg);
 void sg_sq_read_done(struct sg_qp *qp, uint32_t octets);
 void sg_sq_mpe_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
@@ -219,7 +222,13 @@ void sg_sq_probe_done(struct sg_qp *qp);
 /* Entries below 'end', all of them sent, are complete unless they have answers of their own. */
 void sg_sq_confirm_until(struct sg_qp *qp, uint32_t end);
 /* A request is answered, or its answer begins: this also confirms everything sent before it. */
-void sg_sq_confirm_earlier(struct sg_qp *qp);
+void sg_sq_confirm_earlier_now(struct sg_qp *qp);
+static inline void sg_sq_confirm_earlier(struct sg_qp *qp)
+{
+    if (qp->sq.confirming) {
+        sg_sq_confirm_earlier_now(qp);
+    }
+}
 static inline struct sg_sq_rec *sg_sq_rec(struct sg_sq *sq, uint32_t index)
 {
     return &sq->recs[index & (sq->rec_room - 1)];

@@ -53,6 +53,7 @@ static bool flush_send(struct sg_qp *qp)
 
         wc.wr_id = rec->wr_id;
         wc.opcode = rec->wc_opcode;
+        wc.ordinal = rec->ordinal;
         if (rec->status != SG_WC_SUCCESS) {
             wc.status = rec->status;
             wc.vendor_err = rec->vendor_err;

@@ -46,7 +46,7 @@ static void complete(struct sg_qp *qp, struct sg_wc *wc)
 
 static enum sg_recv_status fault(struct sg_qp *qp, enum sg_wc_status status)
 {
-    struct sg_wc wc = { .status = status };
+    struct sg_wc wc = { .status = status, .ordinal = qp->mem.ordinal };
 
     sg_guest_error(qp->adapter, "qp %u: receive entry %u: %s", qp->qpn, qp->rq.ring.cons,
                    sg_wc_status_name(status));
@@ -185,6 +185,7 @@ void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info)
     struct sg_wc wc = {
         .byte_len = info->immediate ? info->write_len : info->length,
         .inv_stag = info->inv_stag,
+        .ordinal = qp->mem.ordinal,
         .flags = (info->solicited ? SG_CQE_SOLICITED : 0) |
                  (info->invalidate ? SG_CQE_WITH_INV : 0) | (info->immediate ? SG_CQE_WITH_IMM : 0),
     };

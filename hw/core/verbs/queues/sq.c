@@ -352,6 +352,21 @@ static bool record_request(struct sg_qp *qp, struct sg_sq_rec *rec, const struct
     return sg_scatter_keep(qp, rec, cur_sge(&qp->sq), cur_hdr(&qp->sq)->num_sge);
 }
 
+/* Work without a message; messages: sg_sq_started(). */
+static void observe_local(const struct sg_qp *qp, const struct sg_sq_rec *rec)
+{
+    const struct sg_host *host = &qp->adapter->host;
+
+    if (host->ops->observe) {
+        host->ops->observe(host->opaque, &(const struct sg_observed){
+                                             .kind = SG_OBSERVED_WORK,
+                                             .qpn = qp->qpn,
+                                             .wr_id = rec->wr_id,
+                                             .opcode = rec->opcode,
+                                         });
+    }
+}
+
 /* Starts the entry in 'cur', or fails it; status and why are the result of the checks so far. */
 static enum step start(struct sg_qp *qp, const struct op_row *row, enum sg_wc_status status,
                        const char *why, struct sg_msg *msg)
@@ -370,6 +385,7 @@ static enum step start(struct sg_qp *qp, const struct op_row *row, enum sg_wc_st
     }
     if (row->flags & OP_LOCAL) {
         qp->adapter->executed += SG_TURN_LOCAL_COST;
+        observe_local(qp, rec);
         rec->done = true;
         sg_sq_drain(qp);
         return STEP_AGAIN;

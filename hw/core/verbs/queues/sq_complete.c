@@ -25,13 +25,16 @@ void sg_sq_drain(struct sg_qp *qp)
             .qpn = qp->qpn,
             .byte_len = rec->byte_len,
             .wr_index = sq->ring.cons,
+            .ordinal = rec->ordinal,
             .status = rec->status,
             .vendor_err = rec->vendor_err,
             .opcode = rec->wc_opcode,
         };
         bool report = rec->signaled || rec->status != SG_WC_SUCCESS;
 
-        sg_scatter_drop(qp, rec);
+        if (rec->sinks) {
+            sg_scatter_drop(qp, rec);
+        }
         sq->ring.cons++;
         if (report) {
             sg_qp_complete(qp, qp->scq, &wc);
@@ -40,6 +43,57 @@ void sg_sq_drain(struct sg_qp *qp)
     if (qp->state == SG_QP_CLOSING && sq->ring.cons == sq->close_at) {
         sg_qp_defer(qp, SG_DEFER_CLOSE);
     }
+}
+
+/* The range at the peer that a message names. */
+static void set_range(const struct sg_msg *msg, struct sg_observed *o)
+{
+    switch (msg->kind) {
+    case SG_MSG_WRITE:
+        o->stag = msg->write.stag;
+        o->to = msg->write.to;
+        break;
+    case SG_MSG_READ_REQ:
+        o->stag = msg->read.stag;
+        o->to = msg->read.to;
+        break;
+    case SG_MSG_FLUSH:
+    case SG_MSG_VERIFY:
+    case SG_MSG_ATOMIC_WRITE:
+        o->stag = msg->mpe.stag;
+        o->to = msg->mpe.to;
+        o->length = msg->mpe.length;
+        return;
+    case SG_MSG_FETCH_ADD:
+    case SG_MSG_CMP_SWAP:
+        o->stag = msg->atomic.stag;
+        o->to = msg->atomic.to;
+        o->length = sizeof(uint64_t);
+        return;
+    default:
+        break;
+    }
+    o->length = sg_msg_length(msg);
+}
+
+/* A probe is no request of the owner's; nor is what began before a flush, and was blocked so long. */
+void sg_sq_started(struct sg_qp *qp, const struct sg_msg *msg, uint64_t ordinal)
+{
+    struct sg_sq *sq = &qp->sq;
+    uint32_t index = msg->cookie;
+    struct sg_sq_rec *rec;
+    struct sg_observed o = { .kind = SG_OBSERVED_WORK, .qpn = qp->qpn, .ordinal = ordinal };
+
+    if ((msg->kind == SG_MSG_READ_REQ && msg->read.confirm) ||
+        index - sq->ring.cons >= sq->next - sq->ring.cons) {
+        return;
+    }
+    rec = sg_sq_rec(sq, index);
+    rec->ordinal = ordinal;
+    o.wr_id = rec->wr_id;
+    o.opcode = rec->opcode;
+    set_range(msg, &o);
+    qp->adapter->host.ops->observe(qp->adapter->host.opaque, &o);
 }
 
 void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
