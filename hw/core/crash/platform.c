@@ -73,16 +73,18 @@ unsigned sg_crash_platforms_parse(const char *domains, const char *ddio,
     return count;
 }
 
-void sg_crash_platform_configure(const struct sg_crash_platform *platform,
-                                 struct sg_persist_config *config)
+void sg_crash_platform_settings(const struct sg_crash_platform *platform,
+                                struct sg_persist_config *config, struct sg_persist_limits *limits)
 {
+    sg_persist_config_init(config);
     config->domain = platform->domain;
     config->ddio = platform->ddio;
     config->store_buffer = true;
     config->eviction = config->drain = config->posted_drain = SG_PERSIST_NEVER;
     config->placement_order = SG_PERSIST_IN_ORDER;
     config->placement_delay_ns = SG_NEVER / 8;
-    config->flush_latency_ns = config->flush_latency_random_ns = 0;
+    sg_persist_limits_init(limits);
+    limits->log_events = 0; /* the trace is the log */
 }
 
 enum sg_crash_told sg_crash_told_parse(const char *text)

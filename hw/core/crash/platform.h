@@ -37,9 +37,9 @@ unsigned sg_crash_platforms_parse(const char *domains, const char *ddio,
                                   struct sg_crash_platform out[SG_CRASH_PLATFORMS],
                                   const char **wrong);
 
-/* The configuration of a recorded domain as this platform's, at its laziest. */
-void sg_crash_platform_configure(const struct sg_crash_platform *platform,
-                                 struct sg_persist_config *config);
+/* The settings of a domain that is this platform, at its laziest. */
+void sg_crash_platform_settings(const struct sg_crash_platform *platform,
+                                struct sg_persist_config *config, struct sg_persist_limits *limits);
 
 /* ---- What the guest was told ---- */
 

@@ -29,7 +29,7 @@ static const uint8_t class_of[SG_TRACE_KINDS] = {
     [SG_TRACE_MEDIA_READ] = CLASS_READ,     [SG_TRACE_POISON] = CLASS_ANY,
     [SG_TRACE_OTHER_WRITE] = CLASS_AT_ONCE, [SG_TRACE_MARK_BAD] = CLASS_ANY,
     [SG_TRACE_CLEAR_BAD] = CLASS_ANY,       [SG_TRACE_FAULTS] = CLASS_ANY,
-    [SG_TRACE_MARK] = CLASS_MARK,
+    [SG_TRACE_MARK] = CLASS_MARK,           [SG_TRACE_LOAD] = CLASS_READ,
 };
 
 void sg_crash_points_init(struct sg_crash_points *x, enum sg_persist_domain domain)
