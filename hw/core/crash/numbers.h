@@ -26,6 +26,11 @@ void sg_crash_numbers_init(struct sg_crash_numbers *n, uint64_t seq);
 void sg_crash_numbers_fini(struct sg_crash_numbers *n);
 /* The next event of the trace was executed; the domain's number is now seq. */
 void sg_crash_numbers_add(struct sg_crash_numbers *n, uint64_t seq);
+/* How many events of the trace there were. */
+static inline uint64_t sg_crash_numbers_count(const struct sg_crash_numbers *n)
+{
+    return n->step->len;
+}
 /* The domain's number behind an event of the trace (0: before the first). */
 uint64_t sg_crash_numbers_seq(const struct sg_crash_numbers *n, uint64_t event);
 /* The event of the trace that became the domain's event seq; 0: none, or older than the trace. */

@@ -22,16 +22,24 @@
 #include "persist/persist.h"
 #include "trace/event.h"
 
+/* What a vCPU has done since its last fence. */
+enum sg_crash_points_stores {
+    SG_CRASH_POINTS_PLAIN,
+    SG_CRASH_POINTS_NT,
+    SG_CRASH_POINTS_FLUSH,
+    SG_CRASH_POINTS_STORES,
+};
+
 struct sg_crash_points {
-    bool everything;  /* domain whole: what is placed or stored is certain at once */
-    bool grown;       /* something was stored, or left a queue, since the last point */
-    bool demands;     /* a promise or mark began since the last point */
-    bool acts;        /* the event that was announced last may settle something */
-    bool placed;      /* an adapter placed something */
-    uint16_t storing; /* the vCPU that stored last, and */
-    bool nt;          /* whether that store was non-temporal */
-    uint64_t busy_cpu[SG_PERSIST_VCPUS / 64]; /* stored or flushed since their last fence */
-    uint64_t busy_device;                     /* adapters that posted since their last fence */
+    bool everything; /* domain whole: what is placed or stored is certain at once */
+    bool grown;      /* something was stored, or left a queue, since the last point */
+    bool demands;    /* a promise or mark began since the last point */
+    bool acts;       /* the event that was announced last may settle something */
+    bool placed;     /* an adapter placed something */
+    /* By kind: vCPUs that stored so since their last fence, as bits; how many vCPUs did anything. */
+    uint64_t storing[SG_CRASH_POINTS_STORES][SG_PERSIST_VCPUS / 64];
+    unsigned busy_cpus;
+    uint64_t busy_device; /* adapters that posted since their last fence */
     uint64_t count;
 };
 
