@@ -85,6 +85,7 @@ void sg_crash_platform_settings(const struct sg_crash_platform *platform,
     config->placement_delay_ns = SG_NEVER / 8;
     sg_persist_limits_init(limits);
     limits->log_events = 0; /* the trace is the log */
+    limits->exact = true;
 }
 
 enum sg_crash_told sg_crash_told_parse(const char *text)

@@ -31,7 +31,8 @@ void sg_crash_platform_name(const struct sg_crash_platform *platform,
 
 /*
  * All combinations of two lists, "none,adr" and "on,off", where "all" stands for all; the weakest
- * domain first.  Returns their number; 0: a list is empty or has an unknown word, *wrong says which.
+ * domain first.  Returns their number; 0: a list is empty or has an unknown word, *wrong says
+ * which.
  */
 unsigned sg_crash_platforms_parse(const char *domains, const char *ddio,
                                   struct sg_crash_platform out[SG_CRASH_PLATFORMS],

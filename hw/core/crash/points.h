@@ -36,7 +36,7 @@ struct sg_crash_points {
     bool demands;    /* a promise or mark began since the last point */
     bool acts;       /* the event that was announced last may settle something */
     bool placed;     /* an adapter placed something */
-    /* By kind: vCPUs that stored so since their last fence, as bits; how many vCPUs did anything. */
+    /* By kind: vCPUs that stored so since their last fence; how many vCPUs did anything. */
     uint64_t storing[SG_CRASH_POINTS_STORES][SG_PERSIST_VCPUS / 64];
     unsigned busy_cpus;
     uint64_t busy_device; /* adapters that posted since their last fence */
