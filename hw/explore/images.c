@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "crash/crash_image.h"
+#include "crash/ways.h"
 #include "images.h"
 #include "persist/certain.h"
 #include "json.h"
@@ -15,6 +16,8 @@
 
 enum {
     PAGE_LINES = SG_PERSIST_PAGE / SG_PERSIST_LINE,
+    WAYS_CUTS = 2000, /* to count the ways at a crash point; and at all of them: */
+    WAYS_CUTS_ALL = 200000,
     CUTS_PER_IMAGE = 32, /* more than so many plans for each image that is allowed are left out */
     NAME = 33,           /* of an image: 32 digits */
 };
@@ -58,7 +61,10 @@ struct sg_explore_images {
     GHashTable *known; /* struct identity: files written */
     GHashTable *where; /* struct occurrence by image and demands */
     GPtrArray *all;    /* the same, in their order */
-    uint64_t cuts;
+    uint64_t cuts, ways_cuts;
+    /* At the crash point at hand: */
+    const struct sg_persist *p;
+    unsigned platform;
     struct sg_explore_images_counts counts[SG_CRASH_PLATFORMS];
 };
 
@@ -116,6 +122,9 @@ struct sg_explore_images *sg_explore_images_new(const char *folder,
     for (unsigned i = 0; i < SG_TRACE_EXTENTS; i++) {
         x->base[i].fd = -1;
     }
+    for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
+        sg_crash_count_init(&x->counts[i].ways, 0);
+    }
     return x;
 }
 
@@ -132,6 +141,9 @@ void sg_explore_images_free(struct sg_explore_images *x)
                 sg_explore_unmap(&x->copies[k].media[i]);
             }
         }
+    }
+    for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
+        sg_crash_count_fini(&x->counts[i].ways);
     }
     g_free(x->folder);
     g_hash_table_destroy(x->touched);
@@ -399,6 +411,26 @@ static bool note_image(struct sg_explore_images *x, const struct sg_crash_planne
     return good;
 }
 
+static void cut_only(void *opaque, const struct sg_persist_policy *policy)
+{
+    struct sg_explore_images *x = opaque;
+
+    sg_persist_free(cut_clone(x, x->p, &x->copies[x->platform], policy));
+}
+
+/* Adds the number of ways at this crash point, as far as it can be counted. */
+static void count_ways(struct sg_explore_images *x)
+{
+    struct sg_explore_images_counts *counts = &x->counts[x->platform];
+    unsigned cuts = 0;
+
+    if (x->ways_cuts >= WAYS_CUTS_ALL ||
+        !sg_crash_ways(cut_only, x, WAYS_CUTS, &counts->ways, &cuts)) {
+        counts->uncounted++;
+    }
+    x->ways_cuts += cuts;
+}
+
 /* Has everything been made that --max-images allows? */
 static bool is_full(const struct sg_explore_images *x)
 {
@@ -417,6 +449,11 @@ bool sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
     struct sg_crash_planner plan;
     bool good = make_copies(x, c, visible, media);
 
+    x->p = p;
+    x->platform = platform;
+    if (good) {
+        count_ways(x);
+    }
     while (x->in_force < x->promises && x->promise[x->in_force].from <= behind) {
         x->in_force++;
     }

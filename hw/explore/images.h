@@ -13,6 +13,7 @@
 #ifndef SG_EXPLORE_IMAGES_H
 #define SG_EXPLORE_IMAGES_H
 
+#include "crash/count.h"
 #include "crash/crash_image.h"
 #include "crash/plan.h"
 #include "crash/platform.h"
@@ -26,6 +27,9 @@ struct sg_explore_images_counts {
     uint64_t left_out; /* crash points that were not, or not to the end: --max-images */
     uint64_t plans[SG_CRASH_STRATEGIES]; /* cuts */
     uint64_t found[SG_CRASH_STRATEGIES]; /* images that no strategy before it found there */
+    /* Ways to answer the questions of a cut, all crash points together: as many images, at most. */
+    struct sg_crash_count ways;
+    uint64_t uncounted; /* crash points of which there are more ways than were counted */
 };
 
 /* folder: that of the results.  Promises and strategies outlive it. */

@@ -92,7 +92,12 @@ static void put_name(struct json *j, const char *key, const struct sg_crash_plat
 
 static void put_images(struct json *j, const struct sg_explore_images_counts *c)
 {
+    GString *ways = g_string_new(NULL);
+
+    sg_crash_count_text(&c->ways, ways);
     json_open(j, "images", '{');
+    json_text(j, "ways", ways->str);
+    json_number(j, "points-with-more-ways", c->uncounted);
     json_number(j, "points-explored", c->points);
     json_number(j, "points-left-out", c->left_out);
     for (unsigned i = 0; i < SG_CRASH_STRATEGIES; i++) {
@@ -104,6 +109,7 @@ static void put_images(struct json *j, const struct sg_explore_images_counts *c)
         }
     }
     json_close(j, '}');
+    g_string_free(ways, TRUE);
 }
 
 static void put_platform(struct json *j, const struct sg_explore_session *s, unsigned platform)

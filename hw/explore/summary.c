@@ -155,6 +155,48 @@ static void put_story(const struct sg_crash_story *story, GString *out)
     }
 }
 
+/* A number of any size: with many digits, how many. */
+static void put_size(const struct sg_crash_count *c, bool more, GString *out)
+{
+    GString *digits = g_string_new(NULL);
+
+    sg_crash_count_text(c, digits);
+    g_string_append(out, more ? "more than " : "");
+    if (digits->len <= 15) {
+        g_string_append(out, digits->str);
+    } else {
+        g_string_append_printf(out, "%c.%.2se%u", digits->str[0], digits->str + 1,
+                               (unsigned)digits->len - 1);
+    }
+    g_string_free(digits, TRUE);
+}
+
+static void put_images(const struct sg_explore_session *s, GString *out)
+{
+    uint64_t occurrences, count = sg_explore_images_count(s->images, &occurrences);
+
+    g_string_append_printf(
+        out, "\n%" PRIu64 " images, %" PRIu64 " with what they are judged by; of each platform:\n",
+        count, occurrences);
+    for (unsigned i = 0; i < s->o.platforms; i++) {
+        const struct sg_explore_images_counts *c = sg_explore_images_counts(s->images, i);
+        char name[SG_CRASH_PLATFORM_NAME];
+
+        sg_crash_platform_name(&s->o.platform[i], name);
+        g_string_append_printf(out, "%-16s ", name);
+        put_size(&c->ways, c->uncounted, out);
+        g_string_append(out, " ways");
+        for (unsigned k = 0; k < SG_CRASH_STRATEGIES; k++) {
+            if (c->plans[k]) {
+                g_string_append_printf(out, "; %s: %" PRIu64 " plans, %" PRIu64 " new",
+                                       sg_crash_strategy_name((enum sg_crash_strategy)k),
+                                       c->plans[k], c->found[k]);
+            }
+        }
+        g_string_append_c(out, '\n');
+    }
+}
+
 static void put_bug(const struct sg_explore_session *s, unsigned n, unsigned number, GString *out)
 {
     const struct sg_crash_bug *bug = &g_array_index(s->bugs, struct sg_crash_bug, n);
@@ -208,11 +250,7 @@ void sg_explore_summary(const struct sg_explore_session *s, GString *out)
         put_table(s, out);
     }
     if (s->images) {
-        uint64_t occurrences, count = sg_explore_images_count(s->images, &occurrences);
-
-        g_string_append_printf(out,
-                               "\n%" PRIu64 " images, %" PRIu64 " with what they are judged by\n",
-                               count, occurrences);
+        put_images(s, out);
     }
     for (unsigned claimed = 2; claimed--;) {
         for (unsigned i = 0; s->bugs && i < s->bugs->len; i++) {

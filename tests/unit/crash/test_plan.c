@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Strategies, against questions that depend on the answers before. */
 #include "crash/plan.h"
+#include "crash/ways.h"
 #include "tap.h"
 
 enum { QUEUE = SG_PERSIST_CHOICE_POSTED, LINE = SG_PERSIST_CHOICE_LINE, MOST = 64 };
 
-static uint32_t ask(const struct sg_persist_policy *policy, uint8_t what, uint32_t n)
+static uint32_t ask_of(const struct sg_persist_policy *policy, uint8_t what, uint32_t n,
+                       uint64_t addr)
 {
-    struct sg_persist_choice q = { .what = what, .n = n };
+    struct sg_persist_choice q = { .what = what, .n = n, .addr = addr };
 
     return n < 2 ? 0 : policy->choose(policy->opaque, &q);
+}
+
+static uint32_t ask(const struct sg_persist_policy *policy, uint8_t what, uint32_t n)
+{
+    return ask_of(policy, what, n, 0);
 }
 
 /* A cut: of a queue so many entries leave; two lines have states; a third is there if any left. */
@@ -109,11 +116,49 @@ static void no_questions(void)
     T_FALSE(sg_crash_strategies_any(&(struct sg_crash_strategies){ .random = 1 }));
 }
 
+/* 40 lines with three states each; the third of a line asks once more, of five. */
+static void many_lines(void *opaque, const struct sg_persist_policy *policy)
+{
+    unsigned left = ask(policy, QUEUE, 2);
+
+    for (unsigned i = 0; i < (left ? 40 : 39); i++) {
+        if (ask_of(policy, LINE, 3, 64 * i) == 2) {
+            ask_of(policy, LINE, 5, 64 * i);
+        }
+    }
+}
+
+static void nothing(void *opaque, const struct sg_persist_policy *policy)
+{
+}
+
+static void count_ways(void)
+{
+    struct sg_crash_count sum;
+    GString *text = g_string_new(NULL);
+    unsigned cuts;
+
+    sg_crash_count_init(&sum, 0);
+    T_TRUE(sg_crash_ways(nothing, NULL, 1, &sum, &cuts));
+    T_EQ_U64(sg_crash_count_value(&sum, 10), 1);
+    sg_crash_count_set(&sum, 0);
+    T_TRUE(sg_crash_ways(many_lines, NULL, 100, &sum, &cuts));
+    T_EQ_INT(cuts, 2 * 7);
+    sg_crash_count_text(&sum, text); /* 7^39 + 7^40 */
+    T_EQ_STR(text->str, "7276349441038889126561640159113144");
+    sg_crash_count_set(&sum, 0);
+    T_FALSE(sg_crash_ways(many_lines, NULL, 13, &sum, &cuts));
+    T_EQ_INT(cuts, 13);
+    sg_crash_count_fini(&sum);
+    g_string_free(text, TRUE);
+}
+
 static const struct t_case cases[] = {
     { "persist only one, and all but one", linear },
     { "all answers to all questions, each once", exhaustive },
     { "random plans repeat with their seed", random_plans },
     { "a cut without questions", no_questions },
+    { "the number of ways has any number of digits", count_ways },
 };
 
 T_MAIN(cases)

@@ -5,6 +5,7 @@
  */
 #include "base/prng.h"
 #include "crash/plan.h"
+#include "crash/ways.h"
 #include "explore_rig.h"
 #include "ground_truth.h"
 #include "tap.h"
@@ -147,7 +148,8 @@ static uint64_t put(struct xr *r, const struct gt_event *e)
 
 struct at_points {
     const struct gt_trace *t;
-    GHashTable *all; /* of any crash point */
+    GHashTable *all;            /* of any crash point */
+    const struct sg_persist *p; /* at the crash point at hand */
     GHashTable **at; /* allowed behind each event; NULL: not at the end of one of the run's */
     unsigned cuts, forbidden;
     bool too_many;
@@ -186,6 +188,32 @@ static void look(struct at_points *f, const struct sg_persist *p, uint64_t behin
     }
 }
 
+static void cut(void *opaque, const struct sg_persist_policy *policy)
+{
+    struct at_points *f = opaque;
+    struct sg_persist_memory memory = { f->memory, f->memory + XR_SIZE };
+    struct sg_persist *clone;
+
+    memcpy(f->memory, f->r->memory[0], 2 * XR_SIZE);
+    clone = sg_persist_clone(f->p, &memory);
+    sg_persist_report_free(sg_persist_cut(clone, policy));
+    sg_persist_free(clone);
+}
+
+/* The number of ways is that of the exhaustive plans. */
+static void count(struct at_points *f, const struct sg_persist *p, unsigned plans)
+{
+    struct sg_crash_count sum;
+    unsigned cuts;
+
+    f->p = p;
+    sg_crash_count_init(&sum, 0);
+    T_TRUE(sg_crash_ways(cut, f, CUTS, &sum, &cuts));
+    T_EQ_U64(sg_crash_count_value(&sum, CUTS), plans);
+    T_TRUE(cuts <= plans);
+    sg_crash_count_fini(&sum);
+}
+
 static void point(void *opaque, unsigned platform, struct sg_persist *p, uint64_t behind)
 {
     static const struct sg_crash_strategies exhaustive = { .use = { [SG_CRASH_EXHAUSTIVE] =
@@ -193,6 +221,7 @@ static void point(void *opaque, unsigned platform, struct sg_persist *p, uint64_
     const struct sg_persist_policy *policy;
     struct sg_crash_planner plan;
     struct at_points *f = opaque;
+    unsigned before = f->cuts;
 
     sg_crash_planner_init(&plan, &exhaustive, behind);
     while (!f->too_many && (policy = sg_crash_planner_next(&plan))) {
@@ -200,6 +229,9 @@ static void point(void *opaque, unsigned platform, struct sg_persist *p, uint64_
         f->too_many = ++f->cuts >= CUTS;
     }
     sg_crash_planner_fini(&plan);
+    if (!f->too_many) {
+        count(f, p, f->cuts - before);
+    }
 }
 
 /* ---- Comparison ---- */
