@@ -83,9 +83,7 @@ void sg_crash_platform_settings(const struct sg_crash_platform *platform,
     config->eviction = config->drain = config->posted_drain = SG_PERSIST_NEVER;
     config->placement_order = SG_PERSIST_IN_ORDER;
     config->placement_delay_ns = SG_NEVER / 8;
-    sg_persist_limits_init(limits);
-    limits->log_events = 0; /* the trace is the log */
-    limits->exact = true;
+    sg_persist_limits_exact(limits);
 }
 
 enum sg_crash_told sg_crash_told_parse(const char *text)
