@@ -87,11 +87,13 @@ static bool may_settle(const struct sg_crash_points *x, const struct sg_persist 
     enum sg_crash_points_stores other = nt ? SG_CRASH_POINTS_PLAIN : SG_CRASH_POINTS_NT;
 
     switch (class_of[e->kind]) {
-    case CLASS_STORE: /* while stores of another vCPU, or of the other kind, wait */
+    case CLASS_STORE: /* while stores of another vCPU, or of the other kind, or its atoms wait */
         return x->everything || proves_others(x, p, e) ||
-               (has_done(x, e->unit, other) && sg_persist_cpu_waits(p));
+               (has_done(x, e->unit, other) && sg_persist_cpu_waits(p)) ||
+               (x->placed && sg_persist_posted_waits(p, e->addr, e->len));
     case CLASS_PLACE:
-        return x->everything || sg_persist_cpu_waits(p);
+        return x->everything || sg_persist_cpu_waits(p) ||
+               (x->placed && sg_persist_posted_waits(p, e->addr, e->len));
     case CLASS_FENCE:
         return is_busy(x, e->unit) || proves_others(x, p, e);
     case CLASS_FLUSH:

@@ -76,6 +76,7 @@ static void random_run(struct gt_trace *t, uint64_t seed, unsigned who)
         .s0 = true,
         .s1 = true,
         .store_buffer = true,
+        .exact = true,
     };
     events = 2 + below(EVENTS - 1);
     for (unsigned i = 0; i < events; i++) {
