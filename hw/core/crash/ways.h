@@ -2,10 +2,10 @@
 /*
  * In how many ways can the questions of a cut be answered?  At most so many images are possible.
  *
- * The answers about queues and buffers are enumerated.  With these given, lines are independent: the
- * number is the product of those of the lines, each of which is found by enumerating the line's own
- * answers, all lines at the same time.  So the number may have hundreds of digits and still
- * be exact.
+ * The answers about queues and buffers are enumerated.  With these given, lines are independent:
+ * the number is the product of those of the lines, each of which is found by enumerating the line's
+ * own answers, all lines at the same time.  So the number may have hundreds of digits and still be
+ * exact.
  */
 #ifndef SG_CRASH_WAYS_H
 #define SG_CRASH_WAYS_H
