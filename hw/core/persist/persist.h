@@ -256,6 +256,8 @@ void sg_persist_device_fence(struct sg_persist *p, unsigned device);
  */
 void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
 bool sg_persist_cpu_waits(const struct sg_persist *p);
+/* Has S0 or S1 anything for the atoms of a range? */
+bool sg_persist_posted_waits(const struct sg_persist *p, uint64_t addr, uint64_t len);
 /*
  * E9, E10: RDMA Flush of op->len octets at this machine address (op->addr is the adapter's), as
  * op->flags say.  Settles the connection and fences the device itself.  SG_PM_DONE: the range is

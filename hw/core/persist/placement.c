@@ -153,6 +153,12 @@ bool sg_dom_posted_sees(const struct sg_persist *p, uint64_t lo, uint64_t last)
     return false;
 }
 
+bool sg_persist_posted_waits(const struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    return len && sg_dom_posted_sees(p, sg_align_down(addr, SG_PERSIST_ATOM),
+                                     (addr + (len - 1)) | (SG_PERSIST_ATOM - 1));
+}
+
 /* Takes from a connection's S0 what is for these lines, and in order what is before it. */
 static void take_seen(struct sg_persist *p, struct sg_dom_conn *c, uint64_t lo, uint64_t last,
                       GPtrArray *to)

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One pass over a trace, in which all platforms take each event in turn.
+ *
+ * The order for an event: crash points before it; the event itself, on each platform; breaches that
+ * it ends; promises that bind behind it.
+ */
+#include "crash/explore.h"
+#include "crash/numbers.h"
+#include "crash/points.h"
+#include "crash/replay.h"
+#include "crash/setting_text.h"
+
+/* Octets that Verifies may read on all platforms together: a trace of anybody may ask for more. */
+#define COMPARED_MAX (64ull << 30)
+
+/* A platform under way. */
+struct run {
+    struct sg_crash_verdict verdict;
+    struct sg_crash_replay *replay;
+    struct sg_persist *p;
+    struct sg_crash_points points;
+    struct sg_crash_numbers numbers;
+    GHashTable *known; /* hash of (kind, issuer, stage) to index + 1 in verdict.breaches */
+    unsigned follow[SG_CRASH_FOLLOWED]; /* indices of breaches whose end is not known */
+    unsigned following;
+};
+
+struct sg_crash_explorer {
+    struct sg_crash_exploration what;
+    const struct sg_crash_promise *promise;
+    uint64_t promises, next;
+    uint64_t event; /* the last one */
+    uint64_t compared, not_compared;
+    struct run run[SG_CRASH_PLATFORMS];
+};
+
+/* ---- Breaches ---- */
+
+/* Of different breaches one differs in at least one of these. */
+static gpointer breach_key(const struct sg_crash_breach *b)
+{
+    return GSIZE_TO_POINTER((gsize)b->issuer << 16 | (gsize)b->kind << 8 | (gsize)b->doubt << 4 |
+                            b->stage);
+}
+
+/* Where the octet is that a breach is about; false: it is certain by now. */
+static bool is_open(const struct run *r, struct sg_crash_breach *b, uint64_t addr, uint64_t len)
+{
+    struct sg_persist_uncertain why;
+
+    b->stage = SG_CRASH_NOT_PLACED;
+    b->doubt = SG_PERSIST_DOUBT_PENDING;
+    b->lost = b->placed;
+    b->addr = addr;
+    if (b->placed <= sg_crash_numbers_count(&r->numbers)) {
+        b->addr = sg_persist_uncertain(r->p, addr, len,
+                                       sg_crash_numbers_seq(&r->numbers, b->placed), &why);
+        b->stage = why.stage;
+        b->doubt = why.doubt;
+        b->lost = sg_crash_numbers_event(&r->numbers, why.lost);
+    }
+    return b->addr < addr + len;
+}
+
+static void follow(struct run *r, unsigned n)
+{
+    struct sg_crash_breach *b = &g_array_index(r->verdict.breaches, struct sg_crash_breach, n);
+
+    if (r->following < SG_CRASH_FOLLOWED) {
+        b->followed = true;
+        r->follow[r->following++] = n;
+    }
+}
+
+static void add_breach(struct run *r, const struct sg_crash_breach *b)
+{
+    guint n = GPOINTER_TO_UINT(g_hash_table_lookup(r->known, breach_key(b)));
+
+    if (n) {
+        g_array_index(r->verdict.breaches, struct sg_crash_breach, n - 1).count++;
+    } else if (r->verdict.breaches->len == SG_CRASH_BREACHES) {
+        r->verdict.unlisted++;
+    } else {
+        g_array_append_vals(r->verdict.breaches, b, 1);
+        g_hash_table_insert(r->known, breach_key(b), GUINT_TO_POINTER(r->verdict.breaches->len));
+        follow(r, r->verdict.breaches->len - 1);
+    }
+}
+
+/* Breaches that the last event ended. */
+static void look_after(struct run *r, uint64_t event)
+{
+    for (unsigned i = 0; i < r->following;) {
+        struct sg_crash_breach *b =
+            &g_array_index(r->verdict.breaches, struct sg_crash_breach, r->follow[i]);
+        struct sg_crash_breach now = *b;
+
+        if (is_open(r, &now, b->addr, 1)) {
+            i++;
+        } else {
+            b->until = event;
+            r->follow[i] = r->follow[--r->following];
+        }
+    }
+}
+
+/* ---- Promises ---- */
+
+/* The first octet of a promise that is not certain; false: all are. */
+static bool is_broken(struct sg_crash_explorer *x, struct run *r, uint64_t number,
+                      struct sg_crash_breach *b)
+{
+    const struct sg_crash_promise *promise = &x->promise[number];
+    const struct sg_crash_range *range = sg_crash_promise_ranges(x->what.promises, promise);
+
+    for (unsigned i = 0; i < promise->range_count; i++) {
+        *b = (struct sg_crash_breach){
+            .kind = promise->kind,
+            .count = 1,
+            .promise = number,
+            .placed = range[i].placed,
+        };
+        if (is_open(r, b, range[i].addr, range[i].len)) {
+            b->issuer = sg_crash_issuers_of(x->what.issuers, b->lost);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void judge(struct sg_crash_explorer *x, uint64_t number)
+{
+    const struct sg_crash_promise *promise = &x->promise[number];
+
+    for (unsigned i = 0; i < x->what.platforms; i++) {
+        struct run *r = &x->run[i];
+        struct sg_crash_breach b;
+
+        if (r->verdict.end) {
+            r->verdict.not_judged++;
+            continue;
+        }
+        r->verdict.promises[promise->kind]++;
+        sg_crash_points_demand(&r->points);
+        if (is_broken(x, r, number, &b)) {
+            r->verdict.broken[promise->kind]++;
+            add_breach(r, &b);
+        }
+    }
+}
+
+static void judge_promises(struct sg_crash_explorer *x)
+{
+    while (x->next < x->promises && x->promise[x->next].from <= x->event) {
+        judge(x, x->next++);
+    }
+}
+
+/* ---- What would have gone otherwise ---- */
+
+static void end_run(struct run *r, uint64_t event, const char *why)
+{
+    r->verdict.end = event;
+    r->verdict.why = why;
+}
+
+/* What a Verify would have answered on this platform: does the hash match? */
+static bool verify_matches(struct run *r, const struct sg_trace_event *e)
+{
+    uint8_t out[SG_HASHER_OUT], *buf = g_malloc(SG_TRACE_DATA_MAX);
+    struct sg_hasher hasher;
+    bool readable = true;
+
+    sg_hasher_init(&hasher, (enum sg_hash)e->arg, NULL, 0);
+    for (uint64_t done = 0; done < e->value && readable;) {
+        size_t n = SG_MIN(e->value - done, SG_TRACE_DATA_MAX);
+
+        readable = sg_persist_media_read(r->p, e->addr + done, buf, n) == SG_PM_DONE;
+        if (readable) {
+            sg_hasher_add(&hasher, buf, n);
+        }
+        done += n;
+    }
+    g_free(buf);
+    return readable && sg_hasher_end(&hasher, out) == e->len && memcmp(out, e->data, e->len) == 0;
+}
+
+static void compare_verify(struct sg_crash_explorer *x, const struct sg_trace_event *e)
+{
+    bool keyed = e->arg == SG_HASH_HMAC_SHA256, matched = e->status == 0;
+
+    if (keyed || sg_hash_len((unsigned)e->arg) != e->len || e->value > COMPARED_MAX ||
+        x->compared > COMPARED_MAX) {
+        x->not_compared++;
+        return;
+    }
+    for (unsigned i = 0; i < x->what.platforms; i++) {
+        struct run *r = &x->run[i];
+
+        if (!r->verdict.end && sg_persist_query(r->p, e->addr, e->value) & SG_PM_PERSISTENT &&
+            verify_matches(r, e) != matched) {
+            end_run(r, e->number,
+                    matched ? "a Verify that matched would not have matched"
+                            : "a Verify that did not match would have matched");
+        }
+        x->compared += e->value;
+    }
+}
+
+/* ---- Events ---- */
+
+static bool is_power_cut(const struct sg_trace_event *e)
+{
+    return e->kind == SG_TRACE_FREEZE || e->kind == SG_TRACE_CUT || e->kind == SG_TRACE_RESTART;
+}
+
+static const char *run_event(struct sg_crash_explorer *x, unsigned platform,
+                             const struct sg_trace_event *e, const char *name)
+{
+    struct run *r = &x->run[platform];
+    const char *wrong;
+
+    if (sg_crash_points_before(&r->points, r->p, e) && x->what.point) {
+        x->what.point(x->what.opaque, platform, r->p, e->number - 1);
+    }
+    if (is_power_cut(e)) {
+        end_run(r, e->number, "the power failed in the run");
+        return NULL;
+    }
+    wrong = sg_crash_replay_event(r->replay, e, name);
+    sg_crash_numbers_add(&r->numbers, sg_persist_seq(r->p));
+    sg_crash_points_behind(&r->points, e);
+    if (r->following && sg_crash_points_settles(e)) {
+        look_after(r, e->number);
+    }
+    return wrong;
+}
+
+const char *sg_crash_explorer_event(struct sg_crash_explorer *x, const struct sg_trace_event *e,
+                                    const char *name)
+{
+    const char *wrong = NULL;
+
+    x->event = e->number;
+    for (unsigned i = 0; i < x->what.platforms && !wrong; i++) {
+        if (!x->run[i].verdict.end) {
+            wrong = run_event(x, i, e, name);
+        }
+    }
+    if (!wrong && e->kind == SG_TRACE_VERIFY) {
+        compare_verify(x, e);
+    }
+    if (!wrong) {
+        judge_promises(x);
+    }
+    return wrong;
+}
+
+void sg_crash_explorer_end(struct sg_crash_explorer *x)
+{
+    for (unsigned i = 0; i < x->what.platforms; i++) {
+        struct run *r = &x->run[i];
+
+        if (!r->verdict.end && sg_crash_points_end(&r->points) && x->what.point) {
+            x->what.point(x->what.opaque, i, r->p, x->event);
+        }
+        r->verdict.not_judged += x->promises - x->next; /* behind a trace that is cut short */
+        r->verdict.points = r->points.count;
+    }
+}
+
+/* ---- Interface ---- */
+
+static const char *start_run(struct sg_crash_explorer *x, unsigned i)
+{
+    struct run *r = &x->run[i];
+    const struct sg_trace_header *header = x->what.header;
+    struct sg_persist_config config;
+    struct sg_persist_limits limits;
+    const char *wrong;
+
+    r->verdict.platform = x->what.platform[i];
+    r->verdict.claimed = sg_crash_platform_claims(
+        &r->verdict.platform, sg_crash_told_parse(header->text[SG_TRACE_PLATFORM]));
+    r->verdict.breaches = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_breach));
+    r->known = g_hash_table_new(g_direct_hash, g_direct_equal);
+    sg_crash_points_init(&r->points, r->verdict.platform.domain);
+    sg_crash_platform_settings(&r->verdict.platform, &config, &limits);
+    r->replay = sg_crash_replay_new_for(header, &config, &limits, &wrong);
+    if (r->replay) {
+        r->p = sg_crash_replay_domain(r->replay);
+        sg_crash_numbers_init(&r->numbers, sg_persist_seq(r->p));
+    }
+    return wrong;
+}
+
+struct sg_crash_explorer *sg_crash_explorer_new(const struct sg_crash_exploration *what,
+                                                const char **wrong)
+{
+    struct sg_crash_explorer *x = g_new0(struct sg_crash_explorer, 1);
+
+    sg_assert(what->platforms <= SG_CRASH_PLATFORMS);
+    x->what = *what;
+    x->promise = sg_crash_promises_of(what->promises, what->target, &x->promises);
+    *wrong = NULL;
+    for (unsigned i = 0; i < what->platforms && !*wrong; i++) {
+        *wrong = start_run(x, i);
+    }
+    if (*wrong) {
+        sg_crash_explorer_free(x);
+        return NULL;
+    }
+    return x;
+}
+
+void sg_crash_explorer_free(struct sg_crash_explorer *x)
+{
+    if (!x) {
+        return;
+    }
+    for (unsigned i = 0; i < x->what.platforms; i++) {
+        struct run *r = &x->run[i];
+
+        sg_crash_replay_free(r->replay);
+        sg_crash_numbers_fini(&r->numbers);
+        if (r->known) {
+            g_hash_table_destroy(r->known);
+            g_array_unref(r->verdict.breaches);
+        }
+    }
+    g_free(x);
+}
+
+void sg_crash_explorer_add(struct sg_crash_explorer *x, unsigned platform, uint8_t *visible,
+                           uint8_t *media)
+{
+    sg_crash_replay_add(x->run[platform].replay, visible, media);
+}
+
+const struct sg_crash_verdict *sg_crash_explorer_verdict(const struct sg_crash_explorer *x,
+                                                         unsigned platform)
+{
+    return &x->run[platform].verdict;
+}
+
+uint64_t sg_crash_explorer_not_compared(const struct sg_crash_explorer *x)
+{
+    return x->not_compared;
+}

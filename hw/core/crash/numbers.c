@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Steps of one octet, and a sum at the beginning of each block. */
+#include "crash/numbers.h"
+
+enum { FAR = 255 };
+
+void sg_crash_numbers_init(struct sg_crash_numbers *n, uint64_t seq)
+{
+    *n = (struct sg_crash_numbers){
+        .step = g_byte_array_new(),
+        .start = g_array_new(FALSE, FALSE, sizeof(uint64_t)),
+        .last = seq,
+    };
+    g_array_append_val(n->start, seq);
+}
+
+void sg_crash_numbers_fini(struct sg_crash_numbers *n)
+{
+    if (n->step) {
+        g_byte_array_unref(n->step);
+        g_array_unref(n->start);
+    }
+    if (n->far) {
+        g_hash_table_destroy(n->far);
+    }
+    *n = (struct sg_crash_numbers){ 0 };
+}
+
+static void add_far(struct sg_crash_numbers *n, uint64_t event, uint64_t step)
+{
+    if (!n->far) {
+        n->far = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    }
+    g_hash_table_insert(n->far, g_memdup2(&event, sizeof(event)), g_memdup2(&step, sizeof(step)));
+}
+
+void sg_crash_numbers_add(struct sg_crash_numbers *n, uint64_t seq)
+{
+    uint64_t step = seq - n->last;
+    uint8_t octet = step < FAR ? (uint8_t)step : FAR;
+
+    g_byte_array_append(n->step, &octet, 1);
+    if (octet == FAR) {
+        add_far(n, n->step->len, step);
+    }
+    n->last = seq;
+    if (n->step->len % SG_CRASH_NUMBERS_BLOCK == 0) {
+        g_array_append_val(n->start, seq);
+    }
+}
+
+static uint64_t step_of(const struct sg_crash_numbers *n, uint64_t event)
+{
+    uint8_t octet = n->step->data[event - 1];
+
+    return octet < FAR ? octet : *(const uint64_t *)g_hash_table_lookup(n->far, &event);
+}
+
+uint64_t sg_crash_numbers_seq(const struct sg_crash_numbers *n, uint64_t event)
+{
+    uint64_t block = SG_MIN(event, n->step->len) / SG_CRASH_NUMBERS_BLOCK;
+    uint64_t seq = g_array_index(n->start, uint64_t, block);
+
+    for (uint64_t e = block * SG_CRASH_NUMBERS_BLOCK + 1; e <= event && e <= n->step->len; e++) {
+        seq += step_of(n, e);
+    }
+    return seq;
+}
+
+uint64_t sg_crash_numbers_event(const struct sg_crash_numbers *n, uint64_t seq)
+{
+    uint64_t low = 0, high = n->start->len, at, e;
+
+    if (seq <= g_array_index(n->start, uint64_t, 0) || seq > n->last) {
+        return 0;
+    }
+    while (high - low > 1) { /* the last block that begins before seq */
+        uint64_t middle = low + (high - low) / 2;
+
+        if (g_array_index(n->start, uint64_t, middle) < seq) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    at = g_array_index(n->start, uint64_t, low);
+    for (e = low * SG_CRASH_NUMBERS_BLOCK; at < seq; e++) {
+        at += step_of(n, e + 1);
+    }
+    return e;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Numbers of a trace's events and of a domain's events, in both directions.
+ *
+ * One event of a trace may become several of the domain, or none.  So that ten million events and
+ * eight platforms fit into memory, an event takes one octet, and sixteen more for each 256.
+ */
+#ifndef SG_CRASH_NUMBERS_H
+#define SG_CRASH_NUMBERS_H
+
+#include <glib.h>
+
+#include "base/bytes.h"
+
+enum { SG_CRASH_NUMBERS_BLOCK = 256 };
+
+struct sg_crash_numbers {
+    GByteArray *step; /* of event n + 1: how many of the domain's events it became; 255: see far */
+    GArray *start;    /* uint64_t: the domain's number before each block */
+    GHashTable *far;  /* of trace events with 255 or more; number to number; NULL: none */
+    uint64_t last;    /* of the domain */
+};
+
+/* The domain's number before the first event. */
+void sg_crash_numbers_init(struct sg_crash_numbers *n, uint64_t seq);
+void sg_crash_numbers_fini(struct sg_crash_numbers *n);
+/* The next event of the trace was executed; the domain's number is now seq. */
+void sg_crash_numbers_add(struct sg_crash_numbers *n, uint64_t seq);
+/* How many events of the trace there were. */
+static inline uint64_t sg_crash_numbers_count(const struct sg_crash_numbers *n)
+{
+    return n->step->len;
+}
+/* The domain's number behind an event of the trace (0: before the first). */
+uint64_t sg_crash_numbers_seq(const struct sg_crash_numbers *n, uint64_t event);
+/* The event of the trace that became the domain's event seq; 0: none, or older than the trace. */
+uint64_t sg_crash_numbers_event(const struct sg_crash_numbers *n, uint64_t seq);
+
+#endif

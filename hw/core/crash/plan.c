@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One function that answers for all strategies, and one for each that finds the next plan. */
+#include "base/prng.h"
+#include "crash/plan.h"
+
+static const char *const strategy_name[SG_CRASH_STRATEGIES] = {
+    [SG_CRASH_ONLY] = "only",
+    [SG_CRASH_ALL_BUT] = "all-but",
+    [SG_CRASH_RANDOM] = "random",
+    [SG_CRASH_EXHAUSTIVE] = "exhaustive",
+};
+
+const char *sg_crash_strategy_name(enum sg_crash_strategy s)
+{
+    return s < SG_CRASH_STRATEGIES ? strategy_name[s] : "?";
+}
+
+bool sg_crash_strategies_any(const struct sg_crash_strategies *s)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < SG_CRASH_STRATEGIES; i++) {
+        any |= s->use[i];
+    }
+    return any;
+}
+
+static struct sg_crash_asked *asked(GArray *list, guint n)
+{
+    return &g_array_index(list, struct sg_crash_asked, n);
+}
+
+/* The answer of a linear strategy's first plan: all has arrived; of lines nothing, or all. */
+static uint32_t pole(uint8_t strategy, uint8_t what, uint32_t n)
+{
+    return what == SG_PERSIST_CHOICE_LINE && strategy == SG_CRASH_ONLY ? 0 : n - 1;
+}
+
+/* Prefers the extremes, as the policy "random" does. */
+static uint32_t random_answer(struct sg_crash_planner *x, uint32_t n)
+{
+    switch (sg_prng(&x->policy.seed) >> 62) {
+    case 0:
+        return 0;
+    case 1:
+        return n - 1;
+    default:
+        return (uint32_t)(sg_prng(&x->policy.seed) % n);
+    }
+}
+
+static uint32_t answer(struct sg_crash_planner *x, const struct sg_persist_choice *q)
+{
+    if (x->now == SG_CRASH_RANDOM) {
+        return random_answer(x, q->n);
+    }
+    if (x->now == SG_CRASH_EXHAUSTIVE || (x->now == SG_CRASH_ONLY && x->number == 1)) {
+        return 0; /* a question that was not asked before; nothing at all survives */
+    }
+    return x->number && x->at == x->question ? x->answer : pole(x->now, q->what, q->n);
+}
+
+static uint32_t choose(void *opaque, const struct sg_persist_choice *q)
+{
+    struct sg_crash_planner *x = opaque;
+
+    if (x->at == x->asked->len) {
+        struct sg_crash_asked new = { .n = q->n, .what = q->what, .taken = answer(x, q) };
+
+        g_array_append_val(x->asked, new);
+    }
+    return asked(x->asked, x->at++)->taken;
+}
+
+void sg_crash_planner_init(struct sg_crash_planner *x, const struct sg_crash_strategies *s,
+                           uint64_t point)
+{
+    *x = (struct sg_crash_planner){
+        .strategies = s,
+        .point = point,
+        .asked = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_asked)),
+        .first = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_asked)),
+        .policy = { .choose = choose, .opaque = x },
+    };
+}
+
+void sg_crash_planner_fini(struct sg_crash_planner *x)
+{
+    g_array_unref(x->asked);
+    g_array_unref(x->first);
+}
+
+/* ---- The next plan of a strategy ---- */
+
+/*
+ * The next answer that differs from the first plan's, to this question or a later one.  After its
+ * first plan "only" has one in which nothing survives.
+ */
+static bool next_linear(struct sg_crash_planner *x)
+{
+    bool extra = x->now == SG_CRASH_ONLY;
+
+    if (x->number == 1) { /* the first plan's cut is over: its questions are known */
+        g_array_set_size(x->first, 0);
+        g_array_append_vals(x->first, x->asked->data, x->asked->len);
+        x->question = 0;
+        x->answer = 0;
+    } else if (x->number > 1 + extra) {
+        x->answer++;
+    }
+    while (x->number > extra && x->question < x->first->len) {
+        struct sg_crash_asked *q = asked(x->first, x->question);
+
+        x->answer += x->answer == q->taken;
+        if (x->answer < q->n) {
+            break;
+        }
+        x->question++;
+        x->answer = 0;
+    }
+    g_array_set_size(x->asked, 0);
+    return x->number <= extra || x->question < x->first->len;
+}
+
+static bool next_random(struct sg_crash_planner *x)
+{
+    uint64_t seed = x->strategies->seed;
+
+    g_array_set_size(x->asked, 0);
+    seed = sg_prng(&seed) ^ x->point;
+    x->policy.seed = sg_prng(&seed) + x->number;
+    return x->number < x->strategies->random;
+}
+
+/* The last question that has another answer gets it; those behind it are asked anew. */
+static bool next_exhaustive(struct sg_crash_planner *x)
+{
+    GArray *list = x->asked;
+
+    if (!x->number) {
+        g_array_set_size(list, 0);
+        return true;
+    }
+    while (list->len && asked(list, list->len - 1)->taken + 1 == asked(list, list->len - 1)->n) {
+        g_array_set_size(list, list->len - 1);
+    }
+    if (!list->len) {
+        return false;
+    }
+    asked(list, list->len - 1)->taken++;
+    return true;
+}
+
+const struct sg_persist_policy *sg_crash_planner_next(struct sg_crash_planner *x)
+{
+    static bool (*const next[SG_CRASH_STRATEGIES])(struct sg_crash_planner *x) = {
+        [SG_CRASH_ONLY] = next_linear,
+        [SG_CRASH_ALL_BUT] = next_linear,
+        [SG_CRASH_RANDOM] = next_random,
+        [SG_CRASH_EXHAUSTIVE] = next_exhaustive,
+    };
+
+    x->number += x->begun;
+    while (x->now < SG_CRASH_STRATEGIES) {
+        if (x->strategies->use[x->now] && next[x->now](x)) {
+            x->begun = true;
+            x->at = 0;
+            return &x->policy;
+        }
+        x->now++;
+        x->begun = false;
+        x->number = 0;
+    }
+    return NULL;
+}
+
+void sg_crash_plan_text(const struct sg_crash_planner *x, GString *out)
+{
+    g_string_append(out, sg_crash_strategy_name((enum sg_crash_strategy)x->now));
+    if (x->now == SG_CRASH_RANDOM) {
+        g_string_append_printf(out, " %" G_GUINT64_FORMAT, x->number);
+    } else if (x->now != SG_CRASH_EXHAUSTIVE) {
+        if (x->now == SG_CRASH_ONLY && x->number == 1) {
+            g_string_append(out, " nothing");
+        } else if (x->number) {
+            g_string_append_printf(out, " %u=%u", x->question, x->answer);
+        }
+    } else {
+        for (guint i = 0; i < x->asked->len; i++) {
+            g_string_append_printf(out, " %u", asked(x->asked, i)->taken);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Images: at each crash point of each platform, what cuts leave by the plans of the strategies.
+ *
+ * An image is what differs from the content at the start.  The same content is one file,
+ * images/HASH.image, however many plans lead to it.  images.json has for each image the crash
+ * points at which it occurs, the platforms, a plan, and what is demanded of it there.  Where
+ * neither an image nor the demands differ from an earlier crash point, it occurs once.
+ *
+ * Memory: a bit for each line that the trace touches, the lines of one image, and a line of text
+ * for each occurrence, of which there are at most --max-images.
+ */
+#ifndef SG_EXPLORE_IMAGES_H
+#define SG_EXPLORE_IMAGES_H
+
+#include "crash/count.h"
+#include "crash/crash_image.h"
+#include "crash/plan.h"
+#include "crash/platform.h"
+#include "crash/promise.h"
+#include "memory.h"
+
+struct sg_explore_images;
+
+struct sg_explore_images_counts {
+    uint64_t points;   /* crash points that were explored */
+    uint64_t left_out; /* crash points that were not, or not to the end: --max-images */
+    uint64_t plans[SG_CRASH_STRATEGIES]; /* cuts */
+    uint64_t found[SG_CRASH_STRATEGIES]; /* images that no strategy before it found there */
+    /* Ways to answer the questions of a cut, all crash points together: as many images, at most. */
+    struct sg_crash_count ways;
+    uint64_t uncounted; /* crash points of which there are more ways than were counted */
+};
+
+/* folder: that of the results.  Promises and strategies outlive it. */
+struct sg_explore_images *sg_explore_images_new(const char *folder,
+                                                const struct sg_crash_strategies *strategies);
+void sg_explore_images_free(struct sg_explore_images *x);
+/* An event of the target, in pass 1: its lines may differ from the start. */
+void sg_explore_images_touch(struct sg_explore_images *x, const struct sg_trace_event *e);
+/*
+ * Before the first crash point.  False: no memory, or the folder cannot be made; a message is on
+ * stderr.
+ */
+bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_image_head *head,
+                             const struct sg_explore_content *content,
+                             const struct sg_crash_promises *promises, unsigned target);
+/*
+ * A crash point of a platform; both memories of its extents.  False: an image cannot be written; a
+ * message is on stderr.
+ */
+bool sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
+                             const struct sg_persist *p, uint64_t behind,
+                             const struct sg_explore_mapping *visible,
+                             const struct sg_explore_mapping *media);
+/* After the last crash point: writes images.json. */
+bool sg_explore_images_end(struct sg_explore_images *x, const struct sg_crash_platform *platform);
+/* Distinct contents; and occurrences. */
+uint64_t sg_explore_images_count(const struct sg_explore_images *x, uint64_t *occurrences);
+const struct sg_explore_images_counts *sg_explore_images_counts(const struct sg_explore_images *x,
+                                                                unsigned platform);
+
+#endif

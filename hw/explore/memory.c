@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Files in memory, filled by whole pages, copied by what is not a hole. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "memory.h"
+
+enum { PIECE = 1 << 20 };
+
+void sg_explore_content_init(struct sg_explore_content *c)
+{
+    c->failed = false;
+    for (unsigned i = 0; i < SG_TRACE_EXTENTS; i++) {
+        c->fd[i] = -1;
+    }
+}
+
+void sg_explore_content_fini(struct sg_explore_content *c)
+{
+    for (unsigned i = 0; i < SG_TRACE_EXTENTS; i++) {
+        if (c->fd[i] >= 0) {
+            close(c->fd[i]);
+        }
+        c->fd[i] = -1;
+    }
+}
+
+static bool write_at(int fd, const uint8_t *octets, size_t len, uint64_t at)
+{
+    while (len) {
+        ssize_t n = pwrite(fd, octets, len, (off_t)at);
+
+        if (n <= 0) {
+            return false;
+        }
+        octets += n;
+        len -= (size_t)n;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+static bool has_file(struct sg_explore_content *c, unsigned extent)
+{
+    if (c->fd[extent] < 0) {
+        c->fd[extent] = memfd_create("content", MFD_CLOEXEC);
+    }
+    return c->fd[extent] >= 0;
+}
+
+void sg_explore_content_page(void *opaque, unsigned extent, uint64_t number,
+                             const uint8_t page[SG_TRACE_PAGE])
+{
+    struct sg_explore_content *c = opaque;
+
+    if (!has_file(c, extent) ||
+        !write_at(c->fd[extent], page, SG_TRACE_PAGE, number * SG_TRACE_PAGE)) {
+        c->failed = true;
+    }
+}
+
+bool sg_explore_content_file(struct sg_explore_content *c, unsigned extent, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        fprintf(stderr, "staghorn-explore: %s: %s\n", path, strerror(errno));
+        return false;
+    }
+    if (c->fd[extent] >= 0) {
+        close(c->fd[extent]);
+    }
+    c->fd[extent] = fd;
+    return true;
+}
+
+/* The rest of a piece of a file to the same place of another. */
+static bool copy_piece(int to, int from, off_t at, off_t end)
+{
+    while (at < end) {
+        ssize_t n;
+
+        if (lseek(to, at, SEEK_SET) < 0) {
+            return false;
+        }
+        n = sendfile(to, from, &at, SG_MIN((size_t)(end - at), PIECE));
+        if (n <= 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Beyond the size nothing is copied: an extent may end within a page. */
+static bool copy_content(int to, int from, off_t size)
+{
+    off_t at = lseek(from, 0, SEEK_DATA), end;
+
+    while (at >= 0 && at < size) {
+        end = lseek(from, at, SEEK_HOLE);
+        if (end < 0 || !copy_piece(to, from, at, SG_MIN(end, size))) {
+            return false;
+        }
+        at = lseek(from, end, SEEK_DATA);
+    }
+    return at >= 0 || errno == ENXIO;
+}
+
+bool sg_explore_map(struct sg_explore_mapping *m, const struct sg_explore_content *c,
+                    unsigned extent, uint64_t size)
+{
+    *m = (struct sg_explore_mapping){ .fd = memfd_create("memory", MFD_CLOEXEC), .size = size };
+    if (m->fd < 0 || ftruncate(m->fd, (off_t)size) < 0 ||
+        (c->fd[extent] >= 0 && !copy_content(m->fd, c->fd[extent], (off_t)size))) {
+        sg_explore_unmap(m);
+        return false;
+    }
+    m->octets = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, m->fd, 0);
+    if (m->octets == MAP_FAILED) {
+        m->octets = NULL;
+        sg_explore_unmap(m);
+        return false;
+    }
+    return true;
+}
+
+bool sg_explore_map_copy(struct sg_explore_mapping *m, const struct sg_explore_mapping *of)
+{
+    *m = (struct sg_explore_mapping){ .fd = -1, .size = of->size };
+    m->octets =
+        mmap(NULL, of->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, of->fd, 0);
+    if (m->octets == MAP_FAILED) {
+        m->octets = NULL;
+        return false;
+    }
+    return true;
+}
+
+void sg_explore_map_reset(struct sg_explore_mapping *m)
+{
+    madvise(m->octets, m->size, MADV_DONTNEED);
+}
+
+void sg_explore_unmap(struct sg_explore_mapping *m)
+{
+    if (m->octets) {
+        munmap(m->octets, m->size);
+    }
+    if (m->fd >= 0) {
+        close(m->fd);
+    }
+    *m = (struct sg_explore_mapping){ .fd = -1 };
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memories of extents, in files that exist in memory only (memfd).
+ *
+ * The content at the start is kept once.  Each platform has a visible memory and media of its own,
+ * shared mappings of a file each, so that a private mapping of the same file is a copy that costs
+ * only what is changed in it.  Pages of zeros take no memory.
+ */
+#ifndef SG_EXPLORE_MEMORY_H
+#define SG_EXPLORE_MEMORY_H
+
+#include <stdbool.h>
+
+#include "trace/format.h"
+
+struct sg_explore_mapping {
+    int fd;
+    uint8_t *octets;
+    uint64_t size;
+};
+
+struct sg_explore_content {
+    int fd[SG_TRACE_EXTENTS]; /* -1: nothing yet */
+    bool failed;
+};
+
+void sg_explore_content_init(struct sg_explore_content *c);
+void sg_explore_content_fini(struct sg_explore_content *c);
+/* A page of the content, as sg_trace_page; opaque: the content. */
+void sg_explore_content_page(void *opaque, unsigned extent, uint64_t number,
+                             const uint8_t page[SG_TRACE_PAGE]);
+/* An extent's content is in a file.  False: a message is on stderr. */
+bool sg_explore_content_file(struct sg_explore_content *c, unsigned extent, const char *path);
+
+/* A memory with the content of an extent of this size; false: there is no memory. */
+bool sg_explore_map(struct sg_explore_mapping *m, const struct sg_explore_content *c,
+                    unsigned extent, uint64_t size);
+/* A private copy of a memory; false: likewise. */
+bool sg_explore_map_copy(struct sg_explore_mapping *m, const struct sg_explore_mapping *of);
+/* The copy is equal to the memory again. */
+void sg_explore_map_reset(struct sg_explore_mapping *m);
+void sg_explore_unmap(struct sg_explore_mapping *m);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line: one row for each option. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "crash/promise.h"
+#include "options.h"
+
+static const char usage[] =
+    "usage: staghorn-explore --out DIR [OPTION]... TRACE...\n"
+    "\n"
+    "Explores what power cuts may leave of one machine's persistent memory, from the traces of\n"
+    "all machines of a run, and asks whether all promises are kept.\n"
+    "\n"
+    "  --out DIR         folder for result.json and images; it is made\n"
+    "  --target NAME     the machine whose memory is examined; needed if several have some\n"
+    "  --domain LIST     none, adr, eadr, whole or all (all)\n"
+    "  --ddio LIST       on, off or all (all)\n"
+    "  --acks LIST       what counts as an acknowledgement: flush, write, send, read, atomic,\n"
+    "                    acknowledged, durable, state; marks are the last three (flush,marks)\n"
+    "  --strategy LIST   images to write: exhaustive, only, all-but, random[:N[:SEED]] (none)\n"
+    "  --max-images N    at most so many images; what is left out is counted (10000)\n"
+    "  --base NAME=FILE  content of an extent at the start, if the trace does not have it\n"
+    "  --help            this text\n"
+    "\n"
+    "Exit status: 0 no bug, 1 bugs, 2 wrong arguments, 3 a trace cannot be used, 4 no verdict\n"
+    "(nothing was promised), 5 failure\n";
+
+enum { MAX_IMAGES = 10000, RANDOM_IMAGES = 100 };
+
+static bool complain(int *status, const char *what, const char *word)
+{
+    fprintf(stderr, "staghorn-explore: %s%s%s\nTry 'staghorn-explore --help'.\n", what,
+            word ? ": " : "", word ? word : "");
+    *status = SG_EXPLORE_USAGE;
+    return false;
+}
+
+/* One word of --acks as a set; 0: unknown. */
+static unsigned ack_of(const char *word)
+{
+    if (strcmp(word, "marks") == 0) {
+        return SG_CRASH_ACK_MARKS;
+    }
+    for (unsigned i = 0; i < SG_CRASH_ACKS; i++) {
+        if (strcmp(word, sg_crash_ack_name((enum sg_crash_ack)i)) == 0) {
+            return 1u << i;
+        }
+    }
+    return 0;
+}
+
+static bool number_of(const char *text, uint64_t least, uint64_t *number)
+{
+    guint64 n;
+
+    if (!g_ascii_string_to_unsigned(text, 10, least, G_MAXINT64, &n, NULL)) {
+        return false;
+    }
+    *number = n;
+    return true;
+}
+
+/* "random", "random:N", "random:N:SEED". */
+static bool random_of(const char *word, struct sg_crash_strategies *s)
+{
+    char **part = g_strsplit(word, ":", 3);
+    bool good = strcmp(part[0], "random") == 0;
+
+    s->random = RANDOM_IMAGES;
+    s->seed = 1;
+    if (part[1]) {
+        good = good && number_of(part[1], 1, &s->random);
+        good = good && (!part[2] || number_of(part[2], 0, &s->seed));
+    }
+    g_strfreev(part);
+    return good;
+}
+
+static bool strategy_of(const char *word, struct sg_crash_strategies *s)
+{
+    for (unsigned i = 0; i < SG_CRASH_STRATEGIES; i++) {
+        if (i != SG_CRASH_RANDOM &&
+            strcmp(word, sg_crash_strategy_name((enum sg_crash_strategy)i)) == 0) {
+            s->use[i] = true;
+            return true;
+        }
+    }
+    s->use[SG_CRASH_RANDOM] = true;
+    return random_of(word, s);
+}
+
+/* Each word of a list; false at the first that is wrong. */
+static bool parse_words(const char *list, struct sg_explore_options *o, bool acks)
+{
+    char **words = g_strsplit(list, ",", -1);
+    bool good = words[0] != NULL;
+
+    for (unsigned i = 0; words[i] && good; i++) {
+        if (acks) {
+            unsigned set = ack_of(words[i]);
+
+            o->acks |= set;
+            good = set;
+        } else {
+            good = strategy_of(words[i], &o->strategies);
+        }
+    }
+    g_strfreev(words);
+    return good;
+}
+
+struct texts {
+    const char *domain, *ddio, *acks, *strategy;
+};
+
+static bool parse_texts(struct sg_explore_options *o, const struct texts *t, int *status)
+{
+    const char *wrong;
+
+    o->platforms = sg_crash_platforms_parse(t->domain, t->ddio, o->platform, &wrong);
+    if (!o->platforms) {
+        return complain(status, wrong, NULL);
+    }
+    if (!parse_words(t->acks, o, true)) {
+        return complain(status, "an unknown kind of acknowledgement", t->acks);
+    }
+    if (t->strategy && !parse_words(t->strategy, o, false)) {
+        return complain(status, "an unknown strategy", t->strategy);
+    }
+    if (!o->out) {
+        return complain(status, "--out is missing", NULL);
+    }
+    if (!o->traces) {
+        return complain(status, "no trace is named", NULL);
+    }
+    if (o->traces > SG_CRASH_MACHINES) {
+        return complain(status, "too many traces", NULL);
+    }
+    return true;
+}
+
+bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int *status)
+{
+    static const struct option options[] = {
+        { "out", required_argument, NULL, 'o' },
+        { "target", required_argument, NULL, 't' },
+        { "domain", required_argument, NULL, 'd' },
+        { "ddio", required_argument, NULL, 'i' },
+        { "acks", required_argument, NULL, 'a' },
+        { "strategy", required_argument, NULL, 's' },
+        { "max-images", required_argument, NULL, 'm' },
+        { "base", required_argument, NULL, 'b' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
+    };
+    struct texts texts = { .domain = "all", .ddio = "all", .acks = "flush,marks" };
+    int c;
+
+    *o = (struct sg_explore_options){ .strategies.max_images = MAX_IMAGES };
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (c) {
+        case 'o':
+            o->out = optarg;
+            break;
+        case 't':
+            o->target = optarg;
+            break;
+        case 'd':
+            texts.domain = optarg;
+            break;
+        case 'i':
+            texts.ddio = optarg;
+            break;
+        case 'a':
+            texts.acks = optarg;
+            break;
+        case 's':
+            texts.strategy = optarg;
+            break;
+        case 'm':
+            if (!number_of(optarg, 1, &o->strategies.max_images)) {
+                return complain(status, "--max-images needs a number", optarg);
+            }
+            break;
+        case 'b':
+            if (o->bases == SG_TRACE_EXTENTS || !strchr(optarg, '=')) {
+                return complain(status, "--base is NAME=FILE, for each extent once", optarg);
+            }
+            o->base[o->bases++] = optarg;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            *status = SG_EXPLORE_GOOD;
+            return false;
+        default: /* getopt said what */
+            *status = SG_EXPLORE_USAGE;
+            return false;
+        }
+    }
+    o->trace = argv + optind;
+    o->traces = (unsigned)(argc - optind);
+    return parse_texts(o, &texts, status);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line of staghorn-explore. */
+#ifndef SG_EXPLORE_OPTIONS_H
+#define SG_EXPLORE_OPTIONS_H
+
+#include "crash/plan.h"
+#include "crash/platform.h"
+
+/* Exit statuses; docs/crash-laboratory-points.md has them. */
+enum sg_explore_status {
+    SG_EXPLORE_GOOD,    /* every promise is kept on each platform that claims it */
+    SG_EXPLORE_BUGS,    /* some are not */
+    SG_EXPLORE_USAGE,   /* wrong arguments */
+    SG_EXPLORE_TRACE,   /* a trace that cannot be read, or is none */
+    SG_EXPLORE_NOTHING, /* no verdict: nothing was promised, or nothing could be judged */
+    SG_EXPLORE_FAILED,  /* the output cannot be written, or memory be had */
+};
+
+struct sg_explore_options {
+    const char *out;    /* folder */
+    const char *target; /* a machine's name; NULL: the only one with persistent memory */
+    struct sg_crash_platform platform[SG_CRASH_PLATFORMS];
+    unsigned platforms;
+    unsigned acks; /* set of bits 1 << enum sg_crash_ack */
+    struct sg_crash_strategies strategies;
+    const char *base[SG_TRACE_EXTENTS]; /* "NAME=FILE" */
+    unsigned bases;
+    char **trace;
+    unsigned traces;
+};
+
+/* False: a message is on stderr (or help is on stdout), and *status is the exit status. */
+bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int *status);
+
+#endif

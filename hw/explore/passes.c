@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The passes over the traces.
+ *
+ * Pass 1 reads all of them, twice, in one order: what was promised, and who issued each store of
+ * the target.  Pass 2 reads the target's alone, on all platforms.  Pass 3 reads what the bugs name.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "crash/order.h"
+#include "session.h"
+
+enum { PROGRESS_EVERY = 1 << 16, PROGRESS_SECONDS = 2 };
+
+void sg_explore_progress(const char *what, uint64_t done, uint64_t all)
+{
+    static time_t last;
+    time_t now = time(NULL);
+
+    if (!last) {
+        last = now;
+    }
+    if (now - last >= PROGRESS_SECONDS && all) {
+        last = now;
+        fprintf(stderr, "staghorn-explore: %s: %d %%\n", what,
+                (int)(100.0 * (double)done / (double)all));
+    }
+}
+
+static int invalid(const struct sg_explore_trace *t, uint64_t event, const char *what)
+{
+    fprintf(stderr, "staghorn-explore: %s: event %" G_GUINT64_FORMAT ": %s\n", t->path, event,
+            what);
+    return SG_EXPLORE_TRACE;
+}
+
+static int no_memory(const char *what)
+{
+    fprintf(stderr, "staghorn-explore: no memory for %s\n", what);
+    return SG_EXPLORE_FAILED;
+}
+
+/* ---- Details ---- */
+
+static gpointer detail_key(unsigned machine, uint64_t event)
+{
+    return GSIZE_TO_POINTER(event << 8 | machine);
+}
+
+static void free_detail(gpointer opaque)
+{
+    struct sg_explore_detail *d = opaque;
+
+    if (d) {
+        g_free(d->name);
+        g_free(d->text);
+        g_free(d);
+    }
+}
+
+static void keep_detail(struct sg_explore_session *s, unsigned machine,
+                        const struct sg_trace_event *e)
+{
+    struct sg_explore_detail *d = g_new0(struct sg_explore_detail, 1);
+
+    d->e = *e;
+    d->e.data = NULL;
+    if (e->kind == SG_TRACE_MARK) {
+        d->name = g_strdup(sg_trace_name(s->trace[machine].reader, e->name));
+        d->text = g_strndup((const char *)e->data, e->len);
+    }
+    g_hash_table_insert(s->details, detail_key(machine, e->number), d);
+}
+
+/* ---- Pass 1 ---- */
+
+static void ordered(void *opaque, unsigned machine, const struct sg_trace_event *e,
+                    const uint64_t *past)
+{
+    struct sg_explore_session *s = opaque;
+    struct sg_explore_trace *t = &s->trace[machine];
+
+    sg_crash_promises_event(s->promises, machine, e, sg_trace_name(t->reader, e->name), past);
+    if (machine == s->target) {
+        sg_crash_issuers_add(&s->issuers, e);
+    }
+    if (s->images) {
+        if (machine == s->target) {
+            sg_explore_images_touch(s->images, e);
+        }
+        if (e->kind == SG_TRACE_MARK) {
+            keep_detail(s, machine, e);
+        }
+    }
+    s->reading[machine].events = e->number;
+    if (e->number % PROGRESS_EVERY == 0) {
+        sg_explore_progress("order and promises", t->read, t->octets);
+    }
+}
+
+/* Why the reading ended; false: not at the end of a readable beginning. */
+static bool note_reading(struct sg_explore_session *s, unsigned machine)
+{
+    struct sg_explore_reading *r = &s->reading[machine];
+    const struct sg_explore_trace *t = &s->trace[machine];
+
+    r->status = sg_trace_status(t->reader);
+    r->message = g_strdup(sg_trace_message(t->reader));
+    return sg_explore_ended(t);
+}
+
+static bool run_order(struct sg_explore_session *s, struct sg_crash_order *order)
+{
+    struct sg_crash_source source[SG_CRASH_MACHINES];
+    bool good = true;
+
+    for (unsigned i = 0; i < s->o.traces; i++) {
+        sg_crash_order_scan(order, i, sg_crash_reader_source(s->trace[i].reader));
+        if (!sg_explore_ended(&s->trace[i]) || !sg_explore_open(&s->trace[i], NULL, NULL)) {
+            return false;
+        }
+        source[i] = sg_crash_reader_source(s->trace[i].reader);
+    }
+    sg_crash_order_run(order, source, ordered, s);
+    for (unsigned i = 0; i < s->o.traces; i++) {
+        good = note_reading(s, i) && good;
+    }
+    s->order = *sg_crash_order_counts(order);
+    return good;
+}
+
+int sg_explore_pass_1(struct sg_explore_session *s)
+{
+    struct sg_crash_order *order;
+    const struct sg_trace_header *header;
+    int target;
+    bool good;
+
+    for (unsigned i = 0; i < s->o.traces; i++) {
+        s->trace[i].path = s->o.trace[i];
+        if (!sg_explore_open(&s->trace[i], NULL, NULL)) {
+            return SG_EXPLORE_TRACE;
+        }
+    }
+    if (!sg_explore_one_run(s->trace, s->o.traces)) {
+        return SG_EXPLORE_TRACE;
+    }
+    target = sg_explore_target(s->trace, s->o.traces, s->o.target);
+    if (target < 0) {
+        return SG_EXPLORE_TRACE;
+    }
+    s->target = (unsigned)target;
+    header = sg_trace_header(s->trace[target].reader);
+    memcpy(s->run, header->run, sizeof(s->run));
+    s->told = g_strdup(header->text[SG_TRACE_PLATFORM]);
+    s->config = g_strdup(header->text[SG_TRACE_CONFIG]);
+    sg_crash_issuers_init(&s->issuers);
+    s->details = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, free_detail);
+    s->promises = sg_crash_promises_new(s->o.traces, 1u << target, s->o.acks);
+    order = sg_crash_order_new(s->o.traces);
+    good = run_order(s, order);
+    sg_crash_order_free(order);
+    sg_crash_promises_end(s->promises);
+    return good ? SG_EXPLORE_GOOD : SG_EXPLORE_TRACE;
+}
+
+/* ---- Pass 2 ---- */
+
+/* The file of --base for an extent of this name; NULL: none. */
+static const char *base_of(const struct sg_explore_options *o, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (unsigned i = 0; i < o->bases; i++) {
+        if (strncmp(o->base[i], name, len) == 0 && o->base[i][len] == '=') {
+            return o->base[i] + len + 1;
+        }
+    }
+    return NULL;
+}
+
+static int read_bases(struct sg_explore_session *s, const struct sg_trace_header *header)
+{
+    for (unsigned i = 0; i < header->extent_count; i++) {
+        const char *path = base_of(&s->o, header->extent[i].name);
+
+        if (header->extent[i].has_content) {
+            continue;
+        }
+        if (!path) {
+            fprintf(stderr,
+                    "staghorn-explore: %s: the content of \"%s\" is not in the trace: give "
+                    "it by --base %s=FILE\n",
+                    s->trace[s->target].path, header->extent[i].name, header->extent[i].name);
+            return SG_EXPLORE_USAGE;
+        }
+        if (!sg_explore_content_file(&s->content, i, path)) {
+            return SG_EXPLORE_TRACE;
+        }
+    }
+    return SG_EXPLORE_GOOD;
+}
+
+/* The memories of a platform, which get their content. */
+static int add_memories(struct sg_explore_session *s, unsigned platform,
+                        const struct sg_trace_header *header)
+{
+    struct sg_explore_trace *t = &s->trace[s->target];
+
+    for (unsigned i = 0; i < header->extent_count; i++) {
+        struct sg_explore_mapping *visible = &s->visible[platform][i];
+        struct sg_explore_mapping *media = &s->media[platform][i];
+        uint64_t size = header->extent[i].size;
+
+        if (!sg_explore_map(visible, &s->content, i, size) ||
+            !sg_explore_map(media, &s->content, i, size)) {
+            return no_memory("the persistent memory of a platform");
+        }
+        if (!header->extent[i].has_content && !platform &&
+            !sg_trace_check_base(t->reader, i, media->octets)) {
+            sg_explore_ended(t); /* says so */
+            return SG_EXPLORE_TRACE;
+        }
+        sg_crash_explorer_add(s->explorer, platform, visible->octets, media->octets);
+    }
+    return SG_EXPLORE_GOOD;
+}
+
+/* The head that all images have, and the memories of the start. */
+static bool begin_images(struct sg_explore_session *s)
+{
+    const struct sg_trace_reader *reader = s->trace[s->target].reader;
+    const struct sg_trace_header *header = sg_trace_header(reader);
+    struct sg_crash_image_head head = { .extent_count = header->extent_count };
+
+    memcpy(head.run, header->run, sizeof(head.run));
+    memcpy(head.machine, header->machine, sizeof(head.machine));
+    for (unsigned i = 0; i < header->extent_count; i++) {
+        head.extent[i] = header->extent[i];
+        memcpy(head.base[i], sg_trace_start_hash(reader, i), SG_TRACE_HASH);
+    }
+    return sg_explore_images_begin(s->images, &head, &s->content, s->promises, s->target);
+}
+
+static void at_point(void *opaque, unsigned platform, struct sg_persist *p, uint64_t behind)
+{
+    struct sg_explore_session *s = opaque;
+
+    s->images_failed =
+        s->images_failed || !sg_explore_images_point(s->images, platform, p, behind,
+                                                     s->visible[platform], s->media[platform]);
+}
+
+static int explore_events(struct sg_explore_session *s)
+{
+    struct sg_explore_trace *t = &s->trace[s->target];
+    const struct sg_trace_event *e;
+
+    while (!s->images_failed && (e = sg_trace_next(t->reader))) {
+        const char *wrong =
+            sg_crash_explorer_event(s->explorer, e, sg_trace_name(t->reader, e->name));
+
+        if (wrong) {
+            return invalid(t, e->number, wrong);
+        }
+        if (e->number % PROGRESS_EVERY == 0) {
+            sg_explore_progress("platforms", t->read, t->octets);
+        }
+    }
+    if (!s->images_failed && !sg_explore_ended(t)) {
+        return SG_EXPLORE_TRACE;
+    }
+    sg_crash_explorer_end(s->explorer);
+    return s->images_failed || (s->images && !sg_explore_images_end(s->images, s->o.platform))
+               ? SG_EXPLORE_FAILED
+               : SG_EXPLORE_GOOD;
+}
+
+static struct sg_crash_exploration exploration(struct sg_explore_session *s)
+{
+    return (struct sg_crash_exploration){
+        .header = sg_trace_header(s->trace[s->target].reader),
+        .platform = s->o.platform,
+        .platforms = s->o.platforms,
+        .promises = s->promises,
+        .target = s->target,
+        .issuers = &s->issuers,
+        .point = s->images ? at_point : NULL,
+        .opaque = s,
+    };
+}
+
+int sg_explore_pass_2(struct sg_explore_session *s)
+{
+    struct sg_explore_trace *t = &s->trace[s->target];
+    struct sg_crash_exploration what;
+    const char *wrong;
+    int status;
+
+    if (!sg_explore_open(t, sg_explore_content_page, &s->content)) {
+        return SG_EXPLORE_TRACE;
+    }
+    if (s->content.failed) {
+        return no_memory("the content at the start");
+    }
+    what = exploration(s);
+    status = read_bases(s, what.header);
+    if (status != SG_EXPLORE_GOOD) {
+        return status;
+    }
+    s->explorer = sg_crash_explorer_new(&what, &wrong);
+    if (!s->explorer) {
+        return invalid(t, 0, wrong);
+    }
+    for (unsigned i = 0; i < s->o.platforms && status == SG_EXPLORE_GOOD; i++) {
+        status = add_memories(s, i, what.header);
+    }
+    if (status == SG_EXPLORE_GOOD && s->images && !begin_images(s)) {
+        status = SG_EXPLORE_FAILED;
+    }
+    if (status == SG_EXPLORE_GOOD) {
+        status = explore_events(s);
+    }
+    if (status == SG_EXPLORE_GOOD) {
+        s->bugs = sg_crash_bugs(s->explorer, s->o.platforms);
+    }
+    return status;
+}
+
+/* ---- Pass 3 ---- */
+
+static void want(struct sg_explore_session *s, unsigned machine, uint64_t event)
+{
+    if (event) {
+        g_hash_table_insert(s->details, detail_key(machine, event), NULL);
+    }
+}
+
+/* The memories of a platform once more, as they were at the start. */
+static int add_again(struct sg_explore_session *s, unsigned platform,
+                     const struct sg_trace_header *header)
+{
+    for (unsigned i = 0; i < header->extent_count; i++) {
+        struct sg_explore_mapping *visible = &s->visible[platform][i];
+        struct sg_explore_mapping *media = &s->media[platform][i];
+        uint64_t size = header->extent[i].size;
+
+        sg_explore_unmap(visible);
+        sg_explore_unmap(media);
+        if (!sg_explore_map(visible, &s->content, i, size) ||
+            !sg_explore_map(media, &s->content, i, size)) {
+            return no_memory("the persistent memory of a platform");
+        }
+        sg_crash_teller_add(s->teller, platform, visible->octets, media->octets);
+    }
+    return SG_EXPLORE_GOOD;
+}
+
+/* What happened to the stores that bugs may lose. */
+static int tell_stories(struct sg_explore_session *s)
+{
+    struct sg_explore_trace *t = &s->trace[s->target];
+    struct sg_crash_exploration what;
+    const struct sg_trace_event *e;
+    const char *wrong;
+    int status = SG_EXPLORE_GOOD;
+
+    if (!sg_explore_open(t, NULL, NULL)) {
+        return SG_EXPLORE_TRACE;
+    }
+    what = exploration(s);
+    s->teller = sg_crash_teller_new(&what, s->bugs, &wrong);
+    if (!s->teller) {
+        return invalid(t, 0, wrong);
+    }
+    for (unsigned i = 0; i < s->o.platforms && status == SG_EXPLORE_GOOD; i++) {
+        if (sg_crash_teller_needs(s->teller, i)) {
+            status = add_again(s, i, what.header);
+        }
+    }
+    while (status == SG_EXPLORE_GOOD && (e = sg_trace_next(t->reader)) &&
+           !sg_crash_teller_event(s->teller, e, sg_trace_name(t->reader, e->name))) {
+        if (e->number % PROGRESS_EVERY == 0) {
+            sg_explore_progress("bugs", t->read, t->octets);
+        }
+    }
+    return status;
+}
+
+/* The events that results name. */
+static void want_details(struct sg_explore_session *s)
+{
+    const struct sg_crash_promise *promise;
+    uint64_t count;
+
+    promise = sg_crash_promises_of(s->promises, s->target, &count);
+    for (unsigned i = 0; i < s->bugs->len; i++) {
+        const struct sg_crash_bug *bug = &g_array_index(s->bugs, struct sg_crash_bug, i);
+        const struct sg_crash_story *story = sg_crash_teller_story(s->teller, i);
+
+        want(s, s->target, bug->lost);
+        want(s, promise[bug->promise].by, promise[bug->promise].event);
+        for (guint k = 0; story && k < story->events->len; k++) {
+            want(s, s->target, g_array_index(story->events, struct sg_crash_story_event, k).event);
+        }
+    }
+}
+
+int sg_explore_pass_3(struct sg_explore_session *s)
+{
+    const struct sg_trace_event *e;
+    int status = s->bugs->len ? tell_stories(s) : SG_EXPLORE_GOOD;
+
+    want_details(s);
+    for (unsigned i = 0; i < s->o.traces && s->bugs->len && status == SG_EXPLORE_GOOD; i++) {
+        if (!sg_explore_open(&s->trace[i], NULL, NULL)) {
+            return SG_EXPLORE_TRACE;
+        }
+        while ((e = sg_trace_next(s->trace[i].reader))) {
+            if (g_hash_table_contains(s->details, detail_key(i, e->number))) {
+                keep_detail(s, i, e);
+            }
+        }
+    }
+    return status;
+}
+
+const struct sg_explore_detail *sg_explore_detail(const struct sg_explore_session *s,
+                                                  unsigned machine, uint64_t event)
+{
+    return s->details && event ? g_hash_table_lookup(s->details, detail_key(machine, event)) : NULL;
+}

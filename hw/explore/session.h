@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One exploration from the command line to its results.
+ */
+#ifndef SG_EXPLORE_SESSION_H
+#define SG_EXPLORE_SESSION_H
+
+#include "crash/story.h"
+#include "images.h"
+#include "input.h"
+#include "memory.h"
+#include "options.h"
+
+/* What the reading of a trace came to. */
+struct sg_explore_reading {
+    enum sg_trace_status status;
+    char *message;
+    uint64_t events;
+};
+
+struct sg_explore_session {
+    struct sg_explore_options o;
+    struct sg_explore_trace trace[SG_CRASH_MACHINES];
+    struct sg_explore_reading reading[SG_CRASH_MACHINES];
+    unsigned target;
+    uint8_t run[SG_TRACE_ID];
+    char *told; /* the header's text SG_TRACE_PLATFORM */
+    char *config;
+
+    struct sg_crash_order_counts order;
+    struct sg_crash_promises *promises;
+    struct sg_crash_issuers issuers;
+
+    struct sg_explore_content content;
+    struct sg_explore_mapping visible[SG_CRASH_PLATFORMS][SG_TRACE_EXTENTS];
+    struct sg_explore_mapping media[SG_CRASH_PLATFORMS][SG_TRACE_EXTENTS];
+    struct sg_crash_explorer *explorer;
+    struct sg_explore_images *images; /* NULL: none are wanted */
+    bool images_failed;
+    GArray *bugs;                   /* struct sg_crash_bug */
+    struct sg_crash_teller *teller; /* NULL: no bugs */
+    GHashTable *details;            /* of machine and event to struct sg_explore_detail */
+};
+
+/* An event that a result names. */
+struct sg_explore_detail {
+    struct sg_trace_event e; /* without payload */
+    char *name;              /* of a mark; or NULL */
+    char *text;              /* of a mark; or NULL */
+};
+
+/* Reads all traces: promises, issuers.  The functions return an enum sg_explore_status. */
+int sg_explore_pass_1(struct sg_explore_session *s);
+/* Reads the target's trace: verdicts, images. */
+int sg_explore_pass_2(struct sg_explore_session *s);
+/* Reads what bugs name. */
+int sg_explore_pass_3(struct sg_explore_session *s);
+/*
+ * promises.json: all promises in the order in which they bind, for checkers of images.  False: a
+ * message is on stderr.
+ */
+bool sg_explore_write_promises(const struct sg_explore_session *s);
+/* The detail of an event; NULL: it was not asked for. */
+const struct sg_explore_detail *sg_explore_detail(const struct sg_explore_session *s,
+                                                  unsigned machine, uint64_t event);
+
+/* The exit status that the verdicts amount to. */
+int sg_explore_verdict(const struct sg_explore_session *s);
+/* Appends result.json, and the summary for people. */
+void sg_explore_result(const struct sg_explore_session *s, GString *out);
+void sg_explore_summary(const struct sg_explore_session *s, GString *out);
+/* Why a verdict is less than it seems, as sentences; the caller frees them (g_strfreev()). */
+char **sg_explore_notes(const struct sg_explore_session *s);
+
+/* A long pass tells its progress on stderr, every few seconds. */
+void sg_explore_progress(const char *what, uint64_t done, uint64_t all);
+
+#endif

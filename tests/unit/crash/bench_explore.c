@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Benchmark: staghorn-explore on a long run, on one platform and on all.
+ *
+ *     SG_EXPLORE=PATH build/native/tests/unit/crash/bench-explore [EVENTS]
+ *
+ * A server on 64 MiB: records come by RDMA Writes with a Flush for each eight; its CPU looks at
+ * them, writes an index entry, and says by a mark that it is durable; besides, it has a log of its
+ * own with CLWB and SFENCE.  Prints the elapsed time of the program, all passes together.
+ */
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/prng.h"
+#include "persist/persist.h"
+#include "staghorn/io.h"
+#include "trace/writer.h"
+
+enum { SIZE = 64 << 20, QPN = 1, RECORD = 64, RECORDS = 8, STORES = 12, HALF = SIZE / 2 };
+
+#define BASE 0x100000000ull
+
+struct side {
+    struct sg_trace_writer *w;
+    FILE *file;
+};
+
+static struct side target, client;
+static uint64_t frames, ordinal, wr_id;
+
+static bool sink(void *opaque, const uint8_t *octets, size_t len)
+{
+    return fwrite(octets, 1, len, opaque) == len;
+}
+
+static void put(struct side *m, struct sg_trace_event e)
+{
+    sg_assert(sg_trace_write(m->w, &e));
+}
+
+static void frame(struct side *from, struct side *to)
+{
+    struct sg_trace_event e = { .kind = SG_TRACE_FRAME, .len = 1500, .arg = 1 };
+
+    e.value = (uint32_t)(frames++ * 0x9e3779b1u);
+    put(from, e);
+    e.arg = 0;
+    put(to, e);
+}
+
+static void connect_both(void)
+{
+    uint8_t ends[36] = { [15] = 1, [31] = 2, [33] = 1, [35] = 2 };
+    struct sg_trace_event e = { .kind = SG_TRACE_CONNECTED, .qpn = QPN, .data = ends, .len = 36 };
+
+    put(&client, e);
+    frame(&client, &target);
+    ends[15] = ends[33] = 2;
+    ends[31] = ends[35] = 1;
+    e.arg = 1;
+    put(&target, e);
+}
+
+/* Eight records and their Flush. */
+static void remote(uint64_t at)
+{
+    static const uint8_t payload[RECORD] = { 1, 2, 3 };
+    struct sg_trace_event e;
+
+    for (unsigned i = 0; i < RECORDS; i++) {
+        e = (struct sg_trace_event){ .kind = SG_TRACE_WORK,
+                                     .value = ++wr_id,
+                                     .qpn = QPN,
+                                     .ordinal = ++ordinal,
+                                     .len = RECORD,
+                                     .arg = SG_WR_WRITE };
+        put(&client, e);
+        frame(&client, &target);
+        put(&target, (struct sg_trace_event){ .kind = SG_TRACE_PLACE,
+                                              .qpn = QPN,
+                                              .len = RECORD,
+                                              .ordinal = ordinal,
+                                              .data = payload,
+                                              .addr = BASE + at + i * RECORD });
+    }
+    e = (struct sg_trace_event){ .kind = SG_TRACE_WORK,
+                                 .value = ++wr_id,
+                                 .qpn = QPN,
+                                 .ordinal = ++ordinal,
+                                 .arg = SG_WR_FLUSH };
+    put(&client, e);
+    frame(&client, &target);
+    e.kind = SG_TRACE_FLUSH_BEGIN;
+    e.value = 0;
+    e.msn = (uint32_t)wr_id;
+    e.addr = BASE + at;
+    e.len = RECORDS * RECORD;
+    e.arg = SG_FLUSH_PERSISTENT;
+    put(&target, e);
+    e.kind = SG_TRACE_FLUSH_END;
+    put(&target, e);
+    frame(&target, &client);
+    put(&client, (struct sg_trace_event){ .kind = SG_TRACE_COMPLETED,
+                                          .value = wr_id,
+                                          .qpn = QPN,
+                                          .ordinal = ordinal,
+                                          .arg = SG_WC_FLUSH });
+}
+
+static void store(uint64_t pc, uint64_t at, uint64_t value)
+{
+    put(&target, (struct sg_trace_event){ .kind = SG_TRACE_STORE,
+                                          .at = pc,
+                                          .addr = BASE + at,
+                                          .data = (const uint8_t *)&value,
+                                          .len = sizeof(value),
+                                          .arg = SG_PERSIST_STORE_ANNOUNCED });
+}
+
+static void flush_lines(uint64_t at, uint64_t len)
+{
+    for (uint64_t line = at & ~63ull; line < at + len; line += SG_PERSIST_LINE) {
+        put(&target, (struct sg_trace_event){
+                         .kind = SG_TRACE_CPU_FLUSH, .at = 0x401090, .addr = BASE + line });
+    }
+    put(&target, (struct sg_trace_event){ .kind = SG_TRACE_CPU_FENCE, .at = 0x401095 });
+}
+
+/* What the server's CPU does about the records, and for itself. */
+static void local(uint64_t at, uint64_t log, uint64_t *random)
+{
+    char text[64];
+
+    put(&target, (struct sg_trace_event){
+                     .kind = SG_TRACE_LOAD, .at = 0x401000, .addr = BASE + at, .len = 8 });
+    for (unsigned i = 0; i < STORES; i++) {
+        store(0x402000, HALF + log + 8 * i, sg_prng(random));
+    }
+    flush_lines(HALF + log, 8 * STORES);
+    store(0x401010, HALF - 4096, at); /* one line, again and again */
+    flush_lines(HALF - 4096, 8);
+    g_snprintf(text, sizeof(text), "phys=0x%llx len=%u", BASE + HALF + log, 8 * STORES);
+    put(&target, (struct sg_trace_event){ .kind = SG_TRACE_MARK,
+                                          .name = sg_trace_writer_name(target.w, "durable"),
+                                          .data = (const uint8_t *)text,
+                                          .len = strlen(text) });
+}
+
+static void write_traces(uint64_t events)
+{
+    uint64_t random = 1, at = 0, log = 0;
+
+    connect_both();
+    while (sg_trace_writer_events(target.w) < events) {
+        remote(at);
+        local(at, log, &random);
+        at = (at + RECORDS * RECORD) % (HALF - 8192);
+        log = (log + 8 * STORES) % (HALF - 4096);
+    }
+    sg_trace_writer_end(target.w, NULL);
+    sg_trace_writer_end(client.w, NULL);
+    sg_assert(fclose(target.file) == 0 && fclose(client.file) == 0);
+}
+
+static void begin(void)
+{
+    struct sg_trace_header header = {
+        .extent_count = 1,
+        .extent = { { .base = BASE, .size = SIZE, .has_content = true, .name = "pmem" } },
+        .text = { "target", "", "cpu-tracking=on\n" },
+    };
+
+    target.file = fopen("target.trace", "wb");
+    client.file = fopen("client.trace", "wb");
+    sg_assert(target.file && client.file);
+    target.w = sg_trace_writer_new(&header, sink, target.file);
+    header.extent_count = 0;
+    header.text[SG_TRACE_MACHINE] = "client";
+    header.text[SG_TRACE_CONFIG] = "";
+    client.w = sg_trace_writer_new(&header, sink, client.file);
+    sg_trace_writer_start(target.w, NULL);
+    sg_trace_writer_start(client.w, NULL);
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool explore(const char *what, const char *arguments)
+{
+    char *line = g_strdup_printf("%s --out out %s target.trace client.trace", getenv("SG_EXPLORE"),
+                                 arguments);
+    double before = now();
+    char *out = NULL;
+    int status = -1;
+    bool good = g_spawn_command_line_sync(line, &out, NULL, &status, NULL) && WIFEXITED(status) &&
+                WEXITSTATUS(status) < 2;
+
+    printf("%-14s %6.1f s%s\n", what, now() - before, good ? "" : ", failed");
+    if (!good && out) {
+        fputs(out, stdout);
+    }
+    g_free(out);
+    g_free(line);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    char *folder = g_dir_make_tmp("sg-bench-XXXXXX", NULL), *clean;
+    bool good;
+
+    if (!folder || g_chdir(folder) < 0 || !getenv("SG_EXPLORE")) {
+        puts("bench-explore: no folder, or no SG_EXPLORE");
+        return 1;
+    }
+    begin();
+    write_traces(argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000);
+    printf("%llu events of the target\n", (unsigned long long)sg_trace_writer_events(target.w));
+    sg_trace_writer_free(target.w);
+    sg_trace_writer_free(client.w);
+    good = explore("one platform", "--domain adr --ddio on");
+    good = explore("all platforms", "") && good;
+    clean = g_strdup_printf("rm -rf %s", folder);
+    g_spawn_command_line_sync(clean, NULL, NULL, NULL, NULL);
+    g_free(clean);
+    g_free(folder);
+    return good ? 0 : 1;
+}

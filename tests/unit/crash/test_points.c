@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Crash points and the exhaustive strategy against the ground truth, in both directions: what they
+ * find of a random run is what the contract allows at some instant of it, at each instant.
+ */
+#include "base/prng.h"
+#include "crash/plan.h"
+#include "crash/ways.h"
+#include "explore_rig.h"
+#include "ground_truth.h"
+#include "tap.h"
+
+enum { HALF = SG_PERSIST_ATOM / 2, MACHINES = 20000, CUTS = 4000, EVENTS = 7, QPN = 7 };
+
+static uint64_t rng;
+
+static unsigned below(unsigned n)
+{
+    return (unsigned)(sg_prng(&rng) % n);
+}
+
+/* ---- Random runs ---- */
+
+static unsigned place(void)
+{
+    return below(8) ? below(5) : below(2) ? GT_LINE - 2 + below(3) : GT_LINE + below(3);
+}
+
+static struct gt_event dma_event(void)
+{
+    static const uint8_t kinds[] = {
+        GT_WRITE, GT_WRITE, GT_WRITE, GT_WRITE,  GT_FLUSH,        GT_FLUSH,
+        GT_READ,  GT_OTHER, GT_ATOM,  GT_SETTLE, GT_FENCE_DEVICE,
+    };
+    struct gt_event e = { .kind = kinds[below(sizeof(kinds))], .who = below(6) == 0 };
+
+    e.at = (uint8_t)place();
+    e.units = (uint8_t)(1 + below(4));
+    e.conn = e.kind != GT_OTHER && below(4) == 0;
+    e.how = e.kind == GT_FLUSH ? (uint8_t)(1 + below(3)) : 0;
+    if (e.kind == GT_OTHER) {
+        e.units = 2 - e.at % 2;
+        e.who = 0;
+    } else if (e.kind == GT_ATOM) {
+        e.at &= ~1;
+        e.units = 2;
+    }
+    return e;
+}
+
+static struct gt_event cpu_event(void)
+{
+    static const uint8_t kinds[] = {
+        GT_STORE, GT_STORE, GT_STORE,     GT_STORE,     GT_STORE_NT,  GT_STORE_NT,
+        GT_LOAD,  GT_LOAD,  GT_CPU_FENCE, GT_CPU_FENCE, GT_CPU_FLUSH, GT_CPU_FLUSH,
+    };
+    struct gt_event e = { .kind = kinds[below(sizeof(kinds))], .who = below(5) == 0 };
+
+    e.at = (uint8_t)place();
+    e.units = e.kind == GT_CPU_FLUSH ? 1 : (uint8_t)(1 + below(3));
+    e.how = e.kind == GT_CPU_FENCE   ? (uint8_t)below(SG_PERSIST_CPU_FENCES)
+            : e.kind == GT_CPU_FLUSH ? (uint8_t)below(SG_PERSIST_CPU_FLUSHES)
+                                     : GT_TOLD_BOTH;
+    return e;
+}
+
+/* Whoever reads has seen what was posted; an Atomic Write comes after what its connection wrote. */
+static void random_run(struct gt_trace *t, uint64_t seed, unsigned who)
+{
+    unsigned events;
+
+    rng = seed;
+    *t = (struct gt_trace){
+        .domain = (uint8_t)below(SG_PERSIST_DOMAINS),
+        .ddio = below(4) > 0,
+        .s0 = true,
+        .s1 = true,
+        .store_buffer = true,
+        .exact = true,
+    };
+    events = 2 + below(EVENTS - 1);
+    for (unsigned i = 0; i < events; i++) {
+        bool cpu = who == 1 || (who == 0 && below(2));
+        struct gt_event e = cpu ? cpu_event() : dma_event(), first = e;
+
+        if (e.kind == GT_READ || e.kind == GT_ATOM) {
+            first.kind = e.kind == GT_READ ? GT_LOAD : GT_SETTLE;
+            first.conn = e.kind == GT_READ ? 0 : e.conn;
+            t->event[t->count++] = first;
+        }
+        e.value = (uint8_t)(i + 1);
+        t->event[t->count++] = e;
+    }
+}
+
+/* ---- The run as a trace ---- */
+
+static const uint8_t kind_of[GT_KINDS] = {
+    [GT_WRITE] = SG_TRACE_PLACE,         [GT_ATOM] = SG_TRACE_ATOMIC_WRITE,
+    [GT_SETTLE] = SG_TRACE_SETTLE,       [GT_FENCE_DEVICE] = SG_TRACE_DEVICE_FENCE,
+    [GT_READ] = SG_TRACE_DMA_READ,       [GT_FLUSH] = SG_TRACE_FLUSH_BEGIN,
+    [GT_OTHER] = SG_TRACE_OTHER_WRITE,   [GT_STORE] = SG_TRACE_STORE,
+    [GT_STORE_NT] = SG_TRACE_STORE,      [GT_LOAD] = SG_TRACE_LOAD,
+    [GT_CPU_FLUSH] = SG_TRACE_CPU_FLUSH, [GT_CPU_FENCE] = SG_TRACE_CPU_FENCE,
+};
+
+static unsigned argument(const struct gt_event *e)
+{
+    switch (e->kind) {
+    case GT_STORE:
+    case GT_OTHER:
+        return SG_PERSIST_STORE_ANNOUNCED;
+    case GT_STORE_NT:
+        return SG_PERSIST_STORE_ANNOUNCED | SG_PERSIST_STORE_NT;
+    case GT_FLUSH:
+    case GT_CPU_FLUSH:
+    case GT_CPU_FENCE:
+        return e->how;
+    default:
+        return 0;
+    }
+}
+
+/* Returns the number of the last event so far. */
+static uint64_t put(struct xr *r, const struct gt_event *e)
+{
+    uint8_t data[GT_WORLD * HALF];
+    struct sg_trace_event out = {
+        .kind = kind_of[e->kind],
+        .unit = e->who,
+        .qpn = e->kind >= GT_OTHER ? 0 : QPN + e->conn * GT_DEVICES + e->who,
+        .addr = XR_BASE + e->at * HALF,
+        .len = e->units * HALF,
+        .arg = argument(e),
+        .data = data,
+    };
+    uint64_t number;
+
+    memset(data, e->value, sizeof(data));
+    number = xr_event(r, XR_TARGET, out);
+    if (e->kind == GT_FLUSH) {
+        out.kind = SG_TRACE_FLUSH_END;
+        number = xr_event(r, XR_TARGET, out);
+    }
+    return number;
+}
+
+/* ---- Images of the crash points ---- */
+
+struct at_points {
+    const struct gt_trace *t;
+    GHashTable *all;            /* of any crash point */
+    const struct sg_persist *p; /* at the crash point at hand */
+    GHashTable **at; /* allowed behind each event; NULL: not at the end of one of the run's */
+    unsigned cuts, forbidden;
+    bool too_many;
+    uint8_t *memory; /* of clones */
+    const struct xr *r;
+};
+
+static void show(const struct gt_trace *t, const char *what, uint64_t behind, const uint8_t *image)
+{
+    GString *out = g_string_new(NULL);
+
+    gt_print(out, t);
+    g_string_append_printf(out, "\n#   %s, behind event %" PRIu64 ": ", what, behind);
+    gt_print_image(out, image);
+    T_NOTE("%s", out->str);
+    g_string_free(out, TRUE);
+}
+
+static void look(struct at_points *f, const struct sg_persist *p, uint64_t behind,
+                 const struct sg_persist_policy *policy)
+{
+    struct sg_persist_memory memory = { f->memory, f->memory + XR_SIZE };
+    struct sg_persist *clone;
+    uint8_t image[GT_WORLD];
+
+    memcpy(f->memory, f->r->memory[0], 2 * XR_SIZE);
+    clone = sg_persist_clone(p, &memory);
+    sg_persist_report_free(sg_persist_cut(clone, policy));
+    sg_persist_free(clone);
+    for (unsigned i = 0; i < GT_WORLD; i++) {
+        image[i] = memory.media[i * HALF];
+    }
+    gt_set_add(f->all, image);
+    if (f->at[behind] && !gt_set_has(f->at[behind], image) && !f->forbidden++) {
+        show(f->t, "forbidden", behind, image);
+    }
+}
+
+static void cut(void *opaque, const struct sg_persist_policy *policy)
+{
+    struct at_points *f = opaque;
+    struct sg_persist_memory memory = { f->memory, f->memory + XR_SIZE };
+    struct sg_persist *clone;
+
+    memcpy(f->memory, f->r->memory[0], 2 * XR_SIZE);
+    clone = sg_persist_clone(f->p, &memory);
+    sg_persist_report_free(sg_persist_cut(clone, policy));
+    sg_persist_free(clone);
+}
+
+/* The number of ways is that of the exhaustive plans. */
+static void count(struct at_points *f, const struct sg_persist *p, unsigned plans)
+{
+    struct sg_crash_count sum;
+    unsigned cuts;
+
+    f->p = p;
+    sg_crash_count_init(&sum, 0);
+    T_TRUE(sg_crash_ways(cut, f, CUTS, &sum, &cuts));
+    T_EQ_U64(sg_crash_count_value(&sum, CUTS), plans);
+    T_TRUE(cuts <= plans);
+    sg_crash_count_fini(&sum);
+}
+
+static void point(void *opaque, unsigned platform, struct sg_persist *p, uint64_t behind)
+{
+    static const struct sg_crash_strategies exhaustive = { .use = { [SG_CRASH_EXHAUSTIVE] =
+                                                                        true } };
+    const struct sg_persist_policy *policy;
+    struct sg_crash_planner plan;
+    struct at_points *f = opaque;
+    unsigned before = f->cuts;
+
+    sg_crash_planner_init(&plan, &exhaustive, behind);
+    while (!f->too_many && (policy = sg_crash_planner_next(&plan))) {
+        look(f, p, behind, policy);
+        f->too_many = ++f->cuts >= CUTS;
+    }
+    sg_crash_planner_fini(&plan);
+    if (!f->too_many) {
+        count(f, p, f->cuts - before);
+    }
+}
+
+/* ---- Comparison ---- */
+
+struct compared {
+    unsigned runs, skipped, images, missing, forbidden;
+};
+
+/* What is allowed behind each number of events; false: too much. */
+static bool allow(const struct gt_trace *t, const uint64_t *number, GHashTable **at)
+{
+    for (unsigned k = 0; k <= t->count; k++) {
+        struct gt_trace first = *t;
+
+        if (k && number[k] == number[k - 1]) {
+            continue; /* half of an event */
+        }
+        first.count = k;
+        at[number[k]] = ground_truth(&first, MACHINES);
+        if (!at[number[k]]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void count_missing(const struct gt_trace *t, const struct at_points *f, struct compared *sum,
+                          unsigned last)
+{
+    for (unsigned n = 0; n <= last; n++) {
+        GHashTableIter it;
+        gpointer image;
+
+        if (!f->at[n]) {
+            continue;
+        }
+        g_hash_table_iter_init(&it, f->at[n]);
+        while (g_hash_table_iter_next(&it, &image, NULL)) {
+            sum->images++;
+            if (!gt_set_has(f->all, image) && !sum->missing++) {
+                show(t, "missing", n, image);
+            }
+        }
+    }
+}
+
+static void compare(const struct gt_trace *t, struct compared *sum)
+{
+    static const char *const ddio[] = { "off", "on" };
+    uint64_t number[GT_EVENTS + 1] = { 0 };
+    GHashTable *at[2 * GT_EVENTS + 2] = { NULL };
+    struct at_points f = { .t = t, .at = at };
+    struct xr r;
+
+    xr_init(&r, "");
+    for (unsigned k = 0; k < t->count; k++) {
+        bool implied = k + 1 < t->count && t->event[k + 1].kind == GT_READ;
+
+        number[k + 1] = implied ? number[k] : put(&r, &t->event[k]);
+    }
+    f.all = gt_set_new();
+    f.memory = g_malloc(2 * XR_SIZE);
+    f.r = &r;
+    r.point = point;
+    r.opaque = &f;
+    if (!allow(t, number, at)) {
+        sum->skipped++;
+    } else {
+        xr_explore(&r, sg_persist_domain_name((enum sg_persist_domain)t->domain), ddio[t->ddio],
+                   SG_CRASH_ACK_DEFAULT);
+        T_NULL(r.wrong);
+        sum->skipped += f.too_many;
+        if (!f.too_many) {
+            sum->runs++;
+            sum->forbidden += f.forbidden;
+            count_missing(t, &f, sum, (unsigned)number[t->count]);
+        }
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(at); i++) {
+        if (at[i]) {
+            g_hash_table_destroy(at[i]);
+        }
+    }
+    g_hash_table_destroy(f.all);
+    g_free(f.memory);
+    xr_free(&r);
+}
+
+static void exact(void)
+{
+    const char *sanitized = getenv("SG_SANITIZED");
+    unsigned seeds = sanitized && sanitized[0] == '1' ? 60 : 1500;
+
+    for (unsigned who = 0; who < 3; who++) {
+        struct compared sum = { .runs = 0 };
+
+        for (uint64_t seed = 1; seed <= seeds; seed++) {
+            struct gt_trace t;
+
+            T_CONTEXT("who %u, seed %" PRIu64, who, seed);
+            random_run(&t, seed, who);
+            compare(&t, &sum);
+        }
+        T_NOTE("%u runs, %u too large; %u images, %u missing, %u forbidden", sum.runs, sum.skipped,
+               sum.images, sum.missing, sum.forbidden);
+        T_EQ_U64(sum.missing, 0);
+        T_EQ_U64(sum.forbidden, 0);
+        T_TRUE(sum.runs > 2 * sum.skipped);
+    }
+}
+
+static const struct t_case cases[] = {
+    { "crash points of random runs: all images of all instants, and no other", exact },
+};
+
+T_MAIN(cases)
