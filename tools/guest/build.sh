@@ -185,7 +185,7 @@ make_fio() {
 make_programs() {
     enter_tree
     cp -r "$SG_TOP/tests/guest-programs" "$in_tree_work/src"
-    cp -r "$SG_TOP/include" "$SG_TOP/tests/lib" "$in_tree_work/"
+    cp -r "$SG_TOP/include" "$SG_TOP/tests/lib" "$SG_TOP/guest-driver/mark" "$in_tree_work/"
     ! has provider || cp -r "$(sg_product guest-provider)/usr" "$in_tree_work/usr"
     in_tree make -j "$SG_JOBS" -C src OUT=../out DV="$(has provider && echo ../usr)"
     cp "$in_tree_work"/out/* "$SG_OUT/"
@@ -277,7 +277,8 @@ sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-f
     -- make_fio
 sg_step guest-programs "compiling test programs for the guest" "$tree_key" \
     "$SG_TOP/tests/guest-programs" \
-    "$SG_TOP/include/staghorn" "$SG_TOP/tests/lib/tap.h" "@$ours" @programs-2 -- make_programs
+    "$SG_TOP/include/staghorn" "$SG_TOP/tests/lib/tap.h" "$SG_TOP/guest-driver/mark" "@$ours" \
+    @programs-3 -- make_programs
 sg_step guest-test-module "compiling a test module for the guest" "$tree_key" \
     "$SG_TOP/tests/guest-programs/kernel-mpe" "$SG_TOP/tests/guest-programs/mpe/mpe_wire.h" \
     "$SG_TOP/guest-driver/kernel/flush_wr.h" @test-module-1 -- make_test_module

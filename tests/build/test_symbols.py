@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of the names that the crash laboratory finds for program counters."""
+import subprocess
+import sys
+from pathlib import Path
+
+import cases
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from launcher.errors import UsageError  # noqa: E402
+from launcher.symbols import Symbols  # noqa: E402
+
+CASES = []
+SOURCE = """#include <stdio.h>
+__attribute__((noinline)) int twice(int x)
+{
+    return 2 * x;
+}
+int main(void)
+{
+    printf("%p %d\\n", (void *)twice, twice(3));
+}
+"""
+KALLSYMS = """0000000000000000 A fixed
+ffffffff81000000 T _stext
+ffffffff81000100 t clean_cache_range [nd_pmem]
+ffffffff82000000 D not_code
+"""
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def build(folder, name, *flags):
+    """A program that prints where twice() is; returns its path and this address."""
+    (folder / "t.c").write_text(SOURCE)
+    path = folder / name
+    words = ["cc", "-g", "-O1", *flags, "-o", str(path), str(folder / "t.c")]
+    subprocess.run(words, check=True)
+    done = subprocess.run(["setarch", "-R", str(path)], check=True, capture_output=True, text=True)
+    return path, int(done.stdout.split()[0], 16)
+
+
+@case
+def program(folder):
+    """A program counter becomes function, file and line, wherever the program was linked"""
+    for name, *flags in (("moved", "-fPIE", "-pie"), ("fixed", "-fno-pie", "-no-pie")):
+        path, twice = build(folder, name, *flags)
+        found = Symbols([path]).resolve([twice, 0x10])
+        assert found == {twice: "twice at t.c:4", 0x10: "0x10"}, (name, found)
+
+
+@case
+def several(folder):
+    """The program that has code at the address is asked"""
+    moved, at = build(folder, "moved", "-fPIE", "-pie")
+    fixed, other = build(folder, "fixed", "-fno-pie", "-no-pie")
+    found = Symbols([fixed, moved]).resolve([at, other])
+    assert set(found.values()) == {"twice at t.c:4"}, found
+
+
+@case
+def kernel(folder):
+    """A program counter of the kernel becomes symbol and offset"""
+    first, second = 0xFFFFFFFF81000010, 0xFFFFFFFF81000104
+    found = Symbols(kallsyms=KALLSYMS).resolve([first, second, 0xFFFFFFFF90000000])
+    assert found[first] == "_stext+0x10", found
+    assert found[second] == "clean_cache_range+0x4", found
+    assert found[0xFFFFFFFF90000000] == "0xffffffff90000000", found
+
+
+@case
+def wrong(folder):
+    """A file that is not there, or is no program, is an error of the user"""
+    text = folder / "text"
+    text.write_text("no program")
+    for path in (folder / "absent", text):
+        try:
+            Symbols([path])
+            raise AssertionError("%s was accepted" % path)
+        except UsageError:
+            pass
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))
