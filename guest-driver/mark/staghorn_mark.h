@@ -80,7 +80,7 @@ static inline void sg_mark(const char *kind, const char *text)
 
 /*
  * A mark with a range of the program's addresses, which the recorder translates to the machine's.
- * One mark for each 64 pages.
+ * One mark for each 64 pages.  Pages that this program has not accessed yet may count as outside.
  */
 static inline void sg_mark_range(const char *kind, const void *address, size_t length)
 {
@@ -92,8 +92,8 @@ static inline void sg_mark_range(const char *kind, const void *address, size_t l
 
 		if (n > length)
 			n = length;
+		/* Not the range itself: a load is a proof that other processors' stores have left. */
 		sg_mark_touch(kind, kind_length);
-		sg_mark_touch(at, n);
 #ifdef __x86_64__
 		__asm__ volatile("nopl 0x524d4753(%%rax)"
 				 :

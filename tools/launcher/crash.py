@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from . import record
+from . import explore, record
 from .state import LabFolder
 
 RECORD_TEXT = """Runs a workload in the lab and records what its VMs do: all VMs are recorded, and
@@ -19,6 +19,18 @@ became of the traces.
 
 Exit status: 0: recorded, and all scripts ended with status 0; 1: recorded, but a script failed;
 125: a trace is not complete, which record.json explains; others as of ./staghorn."""
+
+
+EXPLORE_TEXT = """Explores a recording: asks for each promise and each platform whether a power cut
+could break it, and says whose store would be lost, and what is missing.  RECORDING is the folder of
+`crash record`.  The folder of results, RECORDING/explored, has result.json, report.html and
+junit.xml, and with --strategy the images that a power cut may leave.
+
+What is promised: a completed Flush to persistence promises what was placed in its range; marks
+promise what they name (docs/manual/marks.md).  --acks says what else counts.
+
+Exit status: 0: no bug; 1: bugs; 2: wrong arguments; 3: a trace cannot be used; 4: no verdict,
+because nothing was promised; others: it did not work."""
 
 
 def say(text):
@@ -49,6 +61,22 @@ def do_record(args):
     if error:
         raise error
     return 0
+
+
+def do_explore(args):
+    options = []
+    for name in ("target", "domain", "ddio", "acks", "strategy", "max_images"):
+        value = getattr(args, name)
+        if value is not None:
+            options += ["--" + name.replace("_", "-"), str(value)]
+    status, result, out = explore.explore(
+        args.recording, args.output, options, args.symbols, args.kallsyms, args.json
+    )
+    if args.json and result:
+        print(json.dumps(result, indent=1))
+    if result:
+        say("results are in %s, the report is %s" % (out, out / explore.PAGE))
+    return status
 
 
 def _stop(args, folder):
@@ -117,8 +145,45 @@ def _add_record(verbs):
     parser.set_defaults(run=_run(do_record))
 
 
+def _add_explore(verbs):
+    parser = verbs.add_parser(
+        "explore",
+        help="ask which promises of a recording a power cut could break",
+        description=EXPLORE_TEXT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="staghorn crash explore [options] RECORDING",
+    )
+    add_option = parser.add_argument
+    add_option("--output", metavar="DIR", help="folder of the results [RECORDING/explored]")
+    add_option("--target", metavar="VM", help="whose power fails, if several have NVDIMMs")
+    add_option("--domain", metavar="LIST", help="none, adr, eadr, whole [all]")
+    add_option("--ddio", metavar="LIST", help="on, off [all]")
+    add_option(
+        "--acks",
+        metavar="LIST",
+        help="what acknowledges: flush, write, send, read, atomic, marks [flush,marks]",
+    )
+    add_option(
+        "--strategy", metavar="LIST", help="write images: only, all-but, random:N:SEED, exhaustive"
+    )
+    add_option("--max-images", type=int, metavar="N", help="at most so many [10000]")
+    add_option(
+        "--symbols",
+        action="append",
+        default=[],
+        metavar="PROGRAM",
+        help="an ELF file that ran, to name its functions and lines; may be repeated",
+    )
+    add_option("--kallsyms", metavar="FILE", help="the guest's /proc/kallsyms, likewise")
+    add_option("--json", action="store_true", help="print the result as JSON")
+    add_option("recording", metavar="RECORDING", help="the folder of a recording, or one trace")
+    parser.set_defaults(run=_run(do_explore))
+
+
 def add(verbs):
     """Adds the verb to the launcher's."""
     text = "record a workload, explore the states that a power cut could leave, check them"
     parser = verbs.add_parser("crash", help=text, description=text)
-    _add_record(parser.add_subparsers(metavar="VERB", dest="crash_verb", required=True))
+    crash_verbs = parser.add_subparsers(metavar="VERB", dest="crash_verb", required=True)
+    _add_record(crash_verbs)
+    _add_explore(crash_verbs)

@@ -76,6 +76,11 @@ def image(name):
     return guest("root.img")
 
 
+def explorer():
+    """The program that explores recordings."""
+    return _need(build() / "native" / "hw" / "explore" / "staghorn-explore", "native")
+
+
 def state():
     """The folder of everything that labs keep on disk while they run."""
     if os.environ.get("STAGHORN_STATE"):

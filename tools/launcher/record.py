@@ -149,7 +149,9 @@ class Script:
             for line in lines:
                 output(self.vm, line.decode(errors="replace"))
 
-        self.session = agent.Session(folder, self.vm, self.command, None, take)
+        # Program counters mean something if each run has the same addresses (symbols.py).
+        command = ["setarch", "-R", *self.command]
+        self.session = agent.Session(folder, self.vm, command, None, take)
         try:
             self.status = self.session.run(timeout)
         except LabError as error:

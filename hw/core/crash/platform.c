@@ -2,12 +2,12 @@
 /* Platforms by name, and their settings. */
 #include "crash/platform.h"
 
-static const char persistence[] = "nvdimm-persistence=";
+static const char persistence[] = "persistence-domain=";
 
 static const char *const told_name[] = {
-    [SG_CRASH_TOLD_NOTHING] = "nothing",
-    [SG_CRASH_TOLD_QUEUE] = "mem-ctrl",
-    [SG_CRASH_TOLD_CACHE] = "cpu",
+    [SG_CRASH_TOLD_NOTHING] = "not-told",
+    [SG_CRASH_TOLD_QUEUE] = "memory-controller",
+    [SG_CRASH_TOLD_CACHE] = "cpu-cache",
     [SG_CRASH_TOLD_UNKNOWN] = "unknown",
 };
 

@@ -47,14 +47,14 @@ void sg_crash_platform_settings(const struct sg_crash_platform *platform,
 /* What ACPI's NFIT says that the platform flushes at a power failure. */
 enum sg_crash_told {
     SG_CRASH_TOLD_NOTHING,
-    SG_CRASH_TOLD_QUEUE, /* "mem-ctrl": what has reached the memory controller */
-    SG_CRASH_TOLD_CACHE, /* "cpu": CPU caches, too */
+    SG_CRASH_TOLD_QUEUE, /* "memory-controller": what has reached the memory controller */
+    SG_CRASH_TOLD_CACHE, /* "cpu-cache": CPU caches, too */
     SG_CRASH_TOLD_UNKNOWN,
 };
 
-/* From the header's text SG_TRACE_PLATFORM: its line nvdimm-persistence=... */
+/* From the header's text SG_TRACE_PLATFORM: its line persistence-domain=... */
 enum sg_crash_told sg_crash_told_parse(const char *text);
-const char *sg_crash_told_name(enum sg_crash_told told); /* "nothing", "mem-ctrl"... */
+const char *sg_crash_told_name(enum sg_crash_told told); /* "not-told", "memory-controller"... */
 /* Does the platform keep at least what the guest was told that it keeps? */
 bool sg_crash_platform_claims(const struct sg_crash_platform *platform, enum sg_crash_told told);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * crash_hash DEVICE METHOD [ENTRIES]: a hash table in persistent memory, of this machine alone.
+ * crash_hash DEVICE METHOD [ENTRIES [SESSION]]: a hash table in persistent memory, of this machine alone.
  * crash_hash DEVICE check: is each entry that has a key intact?
  *
  * A slot has two lines: the key, and the value.  An entry exists if its key is there, so the value
@@ -179,12 +179,13 @@ static enum method find_method(const char *name)
 int main(int argc, char **argv)
 {
     unsigned entries = argc > 3 ? strtoul(argv[3], NULL, 0) : ENTRIES;
+    uint64_t session = argc > 4 ? strtoul(argv[4], NULL, 0) : 0;
     enum method method;
     pthread_t thread;
     int fd;
 
-    if (argc < 3 || argc > 4 || !entries || entries > SLOTS / 2) {
-        fprintf(stderr, "usage: crash_hash DEVICE METHOD [1..%d entries]\n", SLOTS / 2);
+    if (argc < 3 || argc > 5 || !entries || entries > SLOTS / 2) {
+        fprintf(stderr, "usage: crash_hash DEVICE METHOD [1..%d entries [SESSION]]\n", SLOTS / 2);
         return 2;
     }
     method = find_method(argv[2]);
@@ -202,7 +203,7 @@ int main(int argc, char **argv)
         return 2;
     }
     for (uint64_t key = 1; key <= entries; key++) {
-        insert(key, method);
+        insert(session << 32 | key, method);
     }
     __atomic_store_n(&copier.stop, true, __ATOMIC_RELEASE);
     pthread_join(thread, NULL);

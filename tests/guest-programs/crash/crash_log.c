@@ -33,6 +33,9 @@
 
 enum { RECORDS = 100, PATIENCE_S = 20 };
 
+/* A mark names a Write by its wr_id, so no other request has it: Sends have 0. */
+#define FLUSH_ID (UINT64_C(1) << 32)
+
 enum crash_flush { FLUSH_NOTHING, FLUSH_RECORD, FLUSH_FIRST_LINE, FLUSH_ELSEWHERE };
 
 struct crash_method {
@@ -107,7 +110,7 @@ static void wait_for(struct log_net *net, enum ibv_wc_opcode opcode)
 static void post_flush(struct log_net *net, uint32_t number, uint64_t addr, size_t len)
 {
     ibv_wr_start(net->qp);
-    net->qp->wr_id = number;
+    net->qp->wr_id = FLUSH_ID + number;
     net->qp->wr_flags = IBV_SEND_SIGNALED;
     ibv_wr_flush(net->qp, net->peer.rkey, addr, len, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE);
     if (ibv_wr_complete(net->qp)) {
@@ -119,7 +122,7 @@ static void post_write(struct log_net *net, uint32_t number, uint64_t addr, uint
                        bool signalled)
 {
     ibv_wr_start(net->qp);
-    net->qp->wr_id = number;
+    net->qp->wr_id = number + 1;
     net->qp->wr_flags = signalled ? IBV_SEND_SIGNALED : 0;
     ibv_wr_rdma_write(net->qp, net->peer.rkey, addr);
     ibv_wr_set_sge(net->qp, net->mr->lkey, (uintptr_t)log_user(net), len);
@@ -139,7 +142,7 @@ static void acknowledge(uint32_t number)
 {
     char text[32];
 
-    snprintf(text, sizeof(text), "wr_id=%u", number);
+    snprintf(text, sizeof(text), "wr_id=%u", number + 1);
     sg_mark("acknowledged", text);
 }
 
@@ -155,7 +158,7 @@ static uint32_t make_record(struct log_net *net, const struct crash_method *meth
     }
     log_make(record, request->session, request->number);
     if (method->flag) {
-        record->payload[LOG_RECORD / 8 - 2] = CRASH_VALID;
+        record->payload[LOG_RECORD / 8 - 2] = crash_flag(request->session);
     }
     return LOG_RECORD;
 }

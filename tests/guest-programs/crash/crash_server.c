@@ -77,9 +77,9 @@ static void persist(void *p, size_t len)
     _mm_sfence();
 }
 
-static void raise_flag(uint64_t *flag)
+static void raise_flag(uint64_t *flag, uint32_t session)
 {
-    __atomic_store_n(flag, CRASH_VALID, __ATOMIC_RELEASE);
+    __atomic_store_n(flag, crash_flag(session), __ATOMIC_RELEASE);
 }
 
 /* Placement has no order over the segments of a message: the last octet proves nothing. */
@@ -94,12 +94,13 @@ static void serve_long(uint32_t number)
     persist(record, CRASH_LONG);
 }
 
-static void serve_flag(enum crash_service service, uint8_t *record, uint64_t *flag)
+static void serve_flag(const struct crash_request *request, uint8_t *record, uint64_t *flag)
 {
+    enum crash_service service = request->service;
     bool early = service == CRASH_FLAG_EARLY || service == CRASH_INLINE_EARLY;
 
     if (service == CRASH_FLAG_FIRST) {
-        raise_flag(flag);
+        raise_flag(flag, request->session);
         persist(flag, sizeof(*flag));
         persist(record, LOG_RECORD);
     } else {
@@ -107,7 +108,7 @@ static void serve_flag(enum crash_service service, uint8_t *record, uint64_t *fl
         if (early) {
             clwb(flag, sizeof(*flag));
         }
-        raise_flag(flag);
+        raise_flag(flag, request->session);
         if (service == CRASH_FLAG || service == CRASH_INLINE) {
             clwb(flag, sizeof(*flag));
         }
@@ -136,7 +137,7 @@ static void serve_one(const struct crash_request *request, uint32_t number)
         flag = (uint64_t *)(record + LOG_RECORD - sizeof(*flag));
         /* fall through */
     default:
-        serve_flag(request->service, record, flag);
+        serve_flag(request, record, flag);
     }
 }
 

@@ -20,7 +20,11 @@ enum {
     CRASH_RECORDS_MAX = 200,
 };
 
-#define CRASH_VALID UINT64_C(0x64696c6176)
+/* The flag of a record, different in each session. */
+static inline uint64_t crash_flag(uint32_t session)
+{
+    return (uint64_t)session << 32 | 1;
+}
 
 /* What the server does before it answers.  Each row but the first of a group has a mistake. */
 enum crash_service {

@@ -225,7 +225,7 @@ static void not_claimed(void)
 {
     struct xr r;
 
-    start(&r, "nvdimm-persistence=cpu\n");
+    start(&r, "persistence-domain=cpu-cache\n");
     xr_store(&r, 0x401000, STATUS, 1, 0);
     xr_sfence(&r);
     xr_durable(&r, STATUS, 8);
@@ -233,7 +233,7 @@ static void not_claimed(void)
     T_EQ_INT(r.bugs->len, 1);
     T_FALSE(bug(&r, 0)->claimed);
     xr_free(&r);
-    start(&r, "nvdimm-persistence=mem-ctrl\n");
+    start(&r, "persistence-domain=memory-controller\n");
     xr_store(&r, 0x401000, STATUS, 1, 0);
     xr_sfence(&r);
     xr_durable(&r, STATUS, 8);

@@ -116,7 +116,7 @@ static char *outcome(uint64_t seed, bool hostile)
     struct xr r;
 
     rng = seed;
-    xr_init(&r, below(2) ? "nvdimm-persistence=cpu\n" : "");
+    xr_init(&r, below(2) ? "persistence-domain=cpu-cache\n" : "");
     for (unsigned i = 0; i < EVENTS; i++) {
         if (hostile) {
             any_event(&r, below(4) ? XR_TARGET : XR_CLIENT);

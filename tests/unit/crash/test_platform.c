@@ -37,10 +37,10 @@ static void told(void)
     } rows[] = {
         { "", SG_CRASH_TOLD_NOTHING, 0xf },
         { NULL, SG_CRASH_TOLD_NOTHING, 0xf },
-        { "nvdimm-persistence=mem-ctrl\n", SG_CRASH_TOLD_QUEUE, 0xe },
-        { "a=b\nnvdimm-persistence=cpu", SG_CRASH_TOLD_CACHE, 0xc },
-        { "not-nvdimm-persistence=cpu\n", SG_CRASH_TOLD_NOTHING, 0xf },
-        { "nvdimm-persistence=cp\n", SG_CRASH_TOLD_UNKNOWN, 0xf },
+        { "persistence-domain=memory-controller\n", SG_CRASH_TOLD_QUEUE, 0xe },
+        { "a=b\npersistence-domain=cpu-cache", SG_CRASH_TOLD_CACHE, 0xc },
+        { "not-persistence-domain=cpu-cache\n", SG_CRASH_TOLD_NOTHING, 0xf },
+        { "persistence-domain=cpu\n", SG_CRASH_TOLD_UNKNOWN, 0xf },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {

@@ -29,7 +29,7 @@ static void make_traces(bool broken, bool promises)
 {
     struct xr r;
 
-    xr_init(&r, "nvdimm-persistence=mem-ctrl\n");
+    xr_init(&r, "persistence-domain=memory-controller\n");
     xr_connect(&r, 1, 7000);
     xr_write(&r, 1, LOG, 0x1111, false);
     xr_write(&r, 1, LOG + 64, 0x2222, false);
@@ -99,7 +99,7 @@ static void expect_in(const char *name, const char *piece)
 static void verdicts(void)
 {
     make_traces(false, true);
-    expect("--out out target.trace client.trace", 0, "mem-ctrl");
+    expect("--out out target.trace client.trace", 0, "memory-controller");
     expect_in("out/result.json", "\"verdict\": \"good\"");
     make_traces(true, true);
     expect("--out out client.trace target.trace", 1, "Bug 1: the store at 0x401000");

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Exploring a recording: runs staghorn-explore on its traces, names program counters, and writes
+the report."""
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from . import explore_report, paths, record
+from .errors import LabError, UsageError
+from .symbols import Symbols
+
+# Exit statuses of staghorn-explore, and of the verb.
+GOOD, BUGS, WRONG, BAD_TRACE, NO_VERDICT = 0, 1, 2, 3, 4
+RESULT, PAGE, JUNIT = "result.json", "report.html", "junit.xml"
+
+
+def traces_of(recording):
+    """The traces of a folder that `crash record` wrote, or one trace."""
+    path = Path(recording)
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise UsageError("there is no recording %s" % recording)
+    found = sorted(path.glob("*.trace"))
+    if not found:
+        raise UsageError("%s has no traces" % recording, "./staghorn crash record makes some")
+    return found
+
+
+def _counters(bugs):
+    """All program counters that bugs name."""
+    for bug in bugs:
+        if "pc" in bug["issuer"]:
+            yield bug["issuer"]
+        for event in [step["event"] for step in bug.get("story", ())] + [
+            bug["example"]["acknowledgement"],
+            bug["example"]["lost"],
+        ]:
+            if event and "root" in event and "at" in event:
+                yield event
+
+
+def name_counters(result, symbols):
+    """Adds `symbol` beside each program counter of the result that has a name."""
+    places = [*_counters(result["bugs"]), *_counters(result["not-claimed"])]
+    key = {id(each): int(each.get("pc") or each["at"], 16) for each in places}
+    names = symbols.resolve(sorted(set(key.values())))
+    for each in places:
+        name = names[key[id(each)]]
+        if not name.startswith("0x"):
+            each["symbol"] = name
+    for bug in [*result["bugs"], *result["not-claimed"]]:
+        if "symbol" in bug["issuer"]:
+            bug["issuer"]["text"] = "the store by " + bug["issuer"]["symbol"]
+
+
+def _write(path, text):
+    new = path.with_name(path.name + ".new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        os.replace(new, path)
+    except OSError as error:
+        raise LabError("cannot write %s: %s" % (path, error.strerror)) from error
+
+
+def _kallsyms(path):
+    try:
+        return Path(path).read_text(encoding="utf-8") if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("cannot read the kernel's symbols from %s" % path) from error
+
+
+def explore(recording, output=None, options=(), programs=(), kallsyms=None, quiet=False):
+    """Explores; returns (status, result, folder of the results).  The result is None if there is
+    none."""
+    traces = traces_of(recording)
+    symbols = Symbols(programs, _kallsyms(kallsyms))
+    base = Path(recording) if Path(recording).is_dir() else Path(recording).parent
+    out = Path(output) if output else base / "explored"
+    (out / RESULT).unlink(missing_ok=True)
+    command = [str(paths.explorer()), "--out", str(out), *options, *map(str, traces)]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL if quiet else None, check=False)
+    if done.returncode < 0:
+        raise LabError("staghorn-explore was killed by signal %d" % -done.returncode)
+    if not (out / RESULT).exists():
+        return done.returncode, None, out
+    result = json.loads((out / RESULT).read_text(encoding="utf-8"))
+    name_counters(result, symbols)
+    result["recording"] = _recording(base)
+    _write(out / RESULT, json.dumps(result, indent=1) + "\n")
+    _write(out / PAGE, explore_report.page(result))
+    _write(out / JUNIT, explore_report.junit(result))
+    return done.returncode, result, out
+
+
+def _recording(base):
+    """What record.json says of the scripts and problems; null without it."""
+    try:
+        found = json.loads((base / record.RESULT).read_text(encoding="utf-8"))
+        return {name: found[name] for name in ("lab", "began", "seconds", "scripts", "problems")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report of an exploration: one HTML file that needs no network, and JUnit.
+
+Input is result.json of staghorn-explore (docs/crash-laboratory-points.md), with names of program
+counters (explore.py).  Every text of it may come from a stranger, so all of it is escaped."""
+from html import escape
+from xml.sax.saxutils import quoteattr
+
+STAGES = ("S0", "S1", "S2'", "S2", "S3", "certain")
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em;
+       color: #222; background: #fff }
+h1, h2, h3 { line-height: 1.2 } h2 { margin-top: 2em }
+table { border-collapse: collapse; margin: 1em 0 }
+th, td { border: 1px solid #ccc; padding: .25em .6em; text-align: left; vertical-align: top }
+td.n { text-align: right; font-variant-numeric: tabular-nums }
+code { font-size: 90% } .good { background: #e2f2e2 } .bug { background: #f8d7d7 }
+.weak { background: #eee; color: #666 } .note { background: #fff4d0; padding: .5em 1em }
+td.lane { min-width: 3.2em; text-align: center } td.at { background: #f0b060 }
+td.safe { background: #7cc47c } tr.promise td { border-top: 3px solid #c00 }
+"""
+
+
+def _text(value):
+    return escape(str(value))
+
+
+def _row(cells, tag="td", css=""):
+    return "<tr%s>%s</tr>" % (
+        ' class="%s"' % css if css else "",
+        "".join("<%s>%s</%s>" % (tag, each, tag) for each in cells),
+    )
+
+
+def _verdict(result):
+    count = len(result["bugs"])
+    return {
+        "good": "No bug: every platform that promises what the guest was told keeps all promises.",
+        "bugs": "%d bug%s." % (count, "" if count == 1 else "s"),
+    }.get(result["verdict"], "No verdict: nothing was promised, or nothing could be judged.")
+
+
+def _platforms(result):
+    yield "<h2>Platforms</h2><table>"
+    yield _row(("platform", "promises", "kept", "broken", "crash points", "images"), "th")
+    for each in result["platforms"]:
+        total = sum(each["promises"].values())
+        broken = sum((each.get("broken") or each.get("not-claimed") or {}).values())
+        css = "weak" if not each["claimed"] else "bug" if broken else "good"
+        images = each.get("images", {}).get("ways", "")
+        yield _row(
+            (
+                _text(each["platform"]) + ("" if each["claimed"] else " (not claimed)"),
+                *(str(number) for number in (total, total - broken, broken)),
+                str(each["crash-points"]),
+                _text(images if len(str(images)) < 24 else "a number of %d digits" % len(images)),
+            ),
+            css=css,
+        )
+    yield "</table>"
+
+
+def _event(event):
+    """One event in a line."""
+    if not event:
+        return "an event that is not known"
+    where = event.get("symbol") or event.get("at", "")
+    words = [_text(event["kind"])]
+    for name in ("addr", "len", "qpn", "wr-id", "ordinal", "name", "text"):
+        if name in event:
+            words.append("%s=%s" % (name, _text(event[name])))
+    if where:
+        words.append("at <code>%s</code>" % _text(where))
+    return " ".join(words)
+
+
+def _story(bug):
+    """The lost store's stages, event by event."""
+    yield "<table>" + _row(("machine", "event", "what", *STAGES), "th")
+    for step in bug.get("story", ()):
+        event, stage = step["event"], step["stage-behind"]
+        lanes = "".join(
+            '<td class="lane %s">%s</td>'
+            % (
+                ("safe" if lane == "certain" else "at") if lane == stage else "",
+                "&#9679;" if lane == stage else "",
+            )
+            for lane in STAGES
+        )
+        css = ' class="promise"' if "promised" in step["what"] else ""
+        yield "<tr%s><td>%s</td><td class=n>%s</td><td>%s<br><small>%s</small></td>%s</tr>" % (
+            css,
+            _text(event.get("machine", "")),
+            _text(event.get("event", "")),
+            _text(step["what"]),
+            _event(event),
+            lanes,
+        )
+    yield "</table>"
+    if bug.get("story-omitted"):
+        yield "<p>%d more events are left out.</p>" % bug["story-omitted"]
+
+
+def _bug(number, bug, kind):
+    example = bug["example"]
+    yield "<h3>%s %d: %s may be lost although it was acknowledged (%s)</h3>" % (
+        kind,
+        number,
+        _text(bug["issuer"]["text"]),
+        _text(bug["acknowledgement"]),
+    )
+    acknowledged, lost = example["acknowledgement"], example["lost"]
+    yield "<p>Lost: %s of %s.<br>Promised to %s by event %s: %s.</p>" % (
+        _event(lost),
+        _text((lost or {}).get("machine", "?")),
+        _text(example["promised-to"]),
+        _text((acknowledged or {}).get("event", "?")),
+        _event(acknowledged),
+    )
+    yield "<table>" + _row(("platform", "times", "it waits in", "missing", "certain behind"), "th")
+    for each in bug["platforms"]:
+        behind = each["certain-behind"]
+        yield _row(
+            (
+                _text(each["platform"]) + ("" if each["claimed"] else " (not claimed)"),
+                str(each["count"]),
+                _text(each["stage"]),
+                _text(each["missing"]),
+                "nothing in this run" if behind is None else "event %s" % _text(behind),
+            ),
+            css="" if each["claimed"] else "weak",
+        )
+    yield "</table>"
+    yield from _story(bug)
+
+
+def _about(result):
+    yield "<h2>About this run</h2><table>"
+    yield _row(("target", _text(result["target"])))
+    yield _row(("the guest was told", _text(result["told"])))
+    yield _row(("acknowledgements", _text(", ".join(result["acknowledgements"]))))
+    for each in result["traces"]:
+        yield _row(
+            (
+                "trace of " + _text(each["machine"]),
+                "%d events; %s" % (each["events"], _text(each["message"])),
+            )
+        )
+    for script in (result.get("recording") or {}).get("scripts") or ():
+        yield _row(
+            ("script in " + _text(script["vm"]), "<code>%s</code>" % _text(script["command"]))
+        )
+    promises = result["promises"]
+    yield _row(
+        (
+            "promises",
+            "%d from %d acknowledgements" % (promises["promises"], promises["acknowledgements"]),
+        )
+    )
+    yield "</table>"
+
+
+def page(result):
+    """The whole report as HTML."""
+    title = "Crash report of %s" % _text(result["target"])
+    parts = [
+        "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>%s</title>" % title,
+        "<style>%s</style></head><body><h1>%s</h1>" % (STYLE, title),
+        "<p><b>%s</b></p>" % _text(_verdict(result)),
+    ]
+    problems = (result.get("recording") or {}).get("problems") or ()
+    parts += ['<p class="note">%s</p>' % _text(note) for note in [*result["notes"], *problems]]
+    parts += _platforms(result)
+    if result["bugs"]:
+        parts.append("<h2>Bugs</h2>")
+    for number, bug in enumerate(result["bugs"], 1):
+        parts += _bug(number, bug, "Bug")
+    if result["not-claimed"]:
+        parts.append(
+            "<h2>Not claimed</h2><p>These platforms keep less than the guest was told. What they "
+            "lose is no bug of the program.</p>"
+        )
+    for number, bug in enumerate(result["not-claimed"], 1):
+        parts += _bug(number, bug, "Loss")
+    parts += _about(result)
+    parts.append("</body></html>\n")
+    return "\n".join(parts)
+
+
+def junit(result):
+    """A test case for each platform and kind of acknowledgement."""
+    cases, failures, skipped = [], 0, 0
+    for each in result["platforms"]:
+        broken = each.get("broken") or each.get("not-claimed") or {}
+        for kind, count in each["promises"].items():
+            name = quoteattr("%s: %s" % (each["platform"], kind))
+            if not each["claimed"]:
+                skipped += 1
+                inner = "<skipped message=%s/>" % quoteattr("the platform does not claim this")
+            elif broken.get(kind):
+                failures += 1
+                inner = "<failure message=%s/>" % quoteattr(
+                    "%d of %d promises are broken" % (broken[kind], count)
+                )
+            else:
+                inner = ""
+            cases.append("<testcase classname=%s name=%s>%s</testcase>" % ('"crash"', name, inner))
+    if result["verdict"] == "none":
+        failures += 1
+        cases.append(
+            '<testcase classname="crash" name="verdict"><error message="no verdict: nothing was '
+            'promised, or nothing could be judged"/></testcase>'
+        )
+    return (
+        '<?xml version="1.0"?>\n<testsuite name=%s tests="%d" failures="%d" skipped="%d">\n%s\n'
+        % (
+            quoteattr("crash " + result["target"]),
+            len(cases),
+            failures,
+            skipped,
+            "\n".join(cases),
+        )
+        + "</testsuite>\n"
+    )
