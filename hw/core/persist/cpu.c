@@ -18,9 +18,9 @@
  * survive where the store does not.  So whenever another agent acts, the store buffer drains first
  * (invariant 6): a plain store is lost more rarely than on a real machine, but never in another
  * way.  With limits.exact adapters do not count: what a CPU tells them is a sync.  Non-temporal
- * stores promise no order even to who observes them, and nobody snoops write-combining buffers.  So
- * they stay, unless another agent accesses their line: who read them read memory, and who writes the
- * line writes after them.
+ * stores promise no order even to who observes them, and nobody snoops write-combining buffers.
+ * So they stay, unless another agent accesses their line: who read them read memory, and who writes
+ * the line writes after them.
  */
 #include "persist/domain_impl.h"
 
