@@ -33,6 +33,8 @@ domain.py      the persistence domain at run time
 transfer.py    copy
 record.py      recordings of a lab while scripts run
 console.py     console, log
+symbols.py     program counters of a recording as functions, files and lines
+verdicts.py    the file of verdicts about crash images
 crash.py       the verb crash and its options
 cli.py         all other verbs
 """

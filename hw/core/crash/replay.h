@@ -30,9 +30,9 @@ struct sg_crash_replay *sg_crash_replay_new(const struct sg_trace_header *header
  * header's.  The run keeps what no platform has: cpu_tracking, untracked, untracked_flush_max,
  * poison_on_mismatch, of the header and of later changes.  Time does not pass, so nothing moves on
  * because it is due, and a Flush is executed when it begins.  What was read in the recorded run, by
- * an adapter or a Verify, was there: it arrives before (sg_persist_cpu_load()).  Stores and writes of
- * other devices are announced, whether or not they were.  The recording was
- * made while placement was eager; the replay ends with an error where the machine lost its power.
+ * an adapter or a Verify, was there: it arrives before (sg_persist_cpu_load()).  Stores and writes
+ * of other devices are announced, whether or not they were.  The recording was made while placement
+ * was eager; the replay ends with an error where the machine lost its power.
  */
 struct sg_crash_replay *sg_crash_replay_new_for(const struct sg_trace_header *header,
                                                 const struct sg_persist_config *config,

@@ -9,7 +9,7 @@ struct tale {
     struct sg_crash_story story;
     const struct sg_crash_bug *bug;
     const struct sg_crash_breach *breach;
-    struct replayed *run;
+    struct story_run *run;
     /* Events: the store; behind which the promise binds; the story's last one. */
     uint64_t begins, binds, last;
     uint64_t qpn, device; /* of the store, if it is an adapter's */
@@ -17,7 +17,7 @@ struct tale {
     uint8_t stage;
 };
 
-struct replayed {
+struct story_run {
     struct sg_crash_replay *replay; /* NULL: no story is told on this platform */
     struct sg_persist *p;
     struct sg_crash_numbers numbers;
@@ -26,7 +26,7 @@ struct replayed {
 struct sg_crash_teller {
     unsigned platforms;
     uint64_t last; /* of all stories */
-    struct replayed run[SG_CRASH_PLATFORMS];
+    struct story_run run[SG_CRASH_PLATFORMS];
     unsigned count;
     struct tale told[SG_CRASH_STORIES];
 };
@@ -87,7 +87,7 @@ static const char *meaning(const struct tale *t, const struct sg_trace_event *e)
 /* Of what the octet is now, or was when it had to be certain. */
 static uint8_t stage_now(const struct tale *t, uint64_t event)
 {
-    const struct replayed *r = t->run;
+    const struct story_run *r = t->run;
     uint64_t seq = sg_crash_numbers_seq(&r->numbers, SG_MIN(event, t->breach->placed));
     struct sg_persist_uncertain why;
 
@@ -137,7 +137,7 @@ static void tell(struct tale *t, const struct sg_trace_event *e)
 
 /* ---- Interface ---- */
 
-static const char *start_run(struct replayed *r, const struct sg_crash_exploration *what,
+static const char *start_run(struct story_run *r, const struct sg_crash_exploration *what,
                              unsigned i)
 {
     struct sg_persist_config config;
@@ -216,7 +216,7 @@ bool sg_crash_teller_event(struct sg_crash_teller *x, const struct sg_trace_even
     bool matters = sg_crash_points_settles(e);
 
     for (unsigned i = 0; i < x->platforms; i++) {
-        struct replayed *r = &x->run[i];
+        struct story_run *r = &x->run[i];
 
         if (r->replay) {
             sg_crash_replay_event(r->replay, e, name); /* the explorer has had it before */

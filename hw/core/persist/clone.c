@@ -28,9 +28,9 @@ static struct fifo copy_fifo(const struct fifo *from)
     return to;
 }
 
-static struct ring copy_ring(const struct ring *from)
+static struct cpu_ring copy_ring(const struct cpu_ring *from)
 {
-    struct ring to = *from;
+    struct cpu_ring to = *from;
 
     to.at = g_memdup2(from->at, from->size * sizeof(*from->at));
     return to;

@@ -17,15 +17,16 @@
  * S2'.  Another processor or a device may have read it and acted on it; the effect of that must not
  * survive where the store does not.  So whenever another agent acts, the store buffer drains first
  * (invariant 6): a plain store is lost more rarely than on a real machine, but never in another
- * way.  With limits.exact adapters do not count: what a CPU tells them is a sync.  Non-temporal stores promise no order even to who observes them, and nobody snoops
- * write-combining buffers.  So they stay, unless another agent accesses their line: who read them
- * read memory, and who writes the line writes after them.
+ * way.  With limits.exact adapters do not count: what a CPU tells them is a sync.  Non-temporal
+ * stores promise no order even to who observes them, and nobody snoops write-combining buffers.
+ * So they stay, unless another agent accesses their line: who read them read memory, and who writes
+ * the line writes after them.
  */
 #include "persist/domain_impl.h"
 
-static struct ring new_ring(unsigned size)
+static struct cpu_ring new_ring(unsigned size)
 {
-    return (struct ring){ .at = g_new(struct cpu_entry, size), .size = size };
+    return (struct cpu_ring){ .at = g_new(struct cpu_entry, size), .size = size };
 }
 
 struct cpu *sg_dom_cpu_at(struct sg_persist *p, unsigned unit)
@@ -55,12 +56,12 @@ void sg_dom_cpu_free(struct sg_persist *p, unsigned unit)
     }
 }
 
-static void ring_add(struct ring *r, struct cpu_entry x)
+static void ring_add(struct cpu_ring *r, struct cpu_entry x)
 {
     *sg_dom_ring_at(r, r->count++) = x;
 }
 
-static struct cpu_entry ring_take(struct ring *r)
+static struct cpu_entry ring_take(struct cpu_ring *r)
 {
     struct cpu_entry x = r->at[r->head];
 

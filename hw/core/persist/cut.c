@@ -11,8 +11,8 @@
  *
  * In this order.  First processors stop: what has left them is in S2, or in S3 if it was
  * non-temporal; the rest is gone.  Then the surviving part of S1 arrives, and of S0 what left it at
- * the last moment; it becomes S2 or S3, and shares its fate from there.  Then each line separately gets one of its permitted states, which is
- * written to the media:
+ * the last moment; it becomes S2 or S3, and shares its fate from there.  Then each line separately
+ * gets one of its permitted states, which is written to the media:
  *
  *   state of a line = media content plus its first k stores, k a cut point, and some of the run
  *   that follows them (line.c), where

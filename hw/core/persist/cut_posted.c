@@ -10,7 +10,7 @@
 #include "persist/cut_impl.h"
 
 /* Data that arrive in their order. */
-struct stream {
+struct posted_stream {
     struct fifo *from;
     unsigned device;
     bool placed;    /* from S0: begins when the device's S1 has arrived */
@@ -140,7 +140,7 @@ static uint32_t placed(struct cut *c, struct sg_dom_conn *conn)
                                                                    : prefix(c, &conn->s0, q, &all);
 }
 
-static void add_stream(GArray *streams, const struct stream *s)
+static void add_stream(GArray *streams, const struct posted_stream *s)
 {
     if (s->atoms) {
         g_array_append_val(streams, *s);
@@ -150,13 +150,13 @@ static void add_stream(GArray *streams, const struct stream *s)
 /* Decides how much of each queue arrives. */
 static GArray *streams_of(struct cut *c)
 {
-    GArray *streams = g_array_new(FALSE, FALSE, sizeof(struct stream));
+    GArray *streams = g_array_new(FALSE, FALSE, sizeof(struct posted_stream));
     struct sg_persist *p = c->p;
     uint64_t incomplete = 0;
 
     for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
         const struct sg_persist_choice q = { .what = SG_PERSIST_CHOICE_POSTED, .unit = d };
-        struct stream s = { .from = &p->s1[d], .device = d };
+        struct posted_stream s = { .from = &p->s1[d], .device = d };
         bool all = true;
 
         if (s.from->head) {
@@ -168,7 +168,7 @@ static GArray *streams_of(struct cut *c)
     }
     for (unsigned i = 0; i < p->conn_order->len; i++) {
         struct sg_dom_conn *conn = g_ptr_array_index(p->conn_order, i);
-        struct stream s = { .from = &conn->s0, .device = conn->device, .placed = true };
+        struct posted_stream s = { .from = &conn->s0, .device = conn->device, .placed = true };
 
         s.atoms = incomplete >> conn->device & 1 ? 0 : placed(c, conn);
         queue_rows(c, s.from, SG_PERSIST_S0, s.atoms);
@@ -184,7 +184,7 @@ static bool lines_are_shared(const GArray *streams)
     bool shared = false;
 
     for (unsigned i = 0; i < streams->len && streams->len > 1; i++) {
-        const struct piece *x = g_array_index(streams, struct stream, i).from->head;
+        const struct piece *x = g_array_index(streams, struct posted_stream, i).from->head;
 
         for (; x; x = x->next) {
             for (uint64_t line = x->addr / SG_PERSIST_LINE;
@@ -201,10 +201,10 @@ static bool lines_are_shared(const GArray *streams)
 }
 
 /* May the next atom of this one arrive now? */
-static bool is_ready(const GArray *streams, const struct stream *s)
+static bool is_ready(const GArray *streams, const struct posted_stream *s)
 {
     for (unsigned i = 0; i < streams->len && s->placed; i++) {
-        const struct stream *other = &g_array_index(streams, struct stream, i);
+        const struct posted_stream *other = &g_array_index(streams, struct posted_stream, i);
 
         if (!other->placed && other->device == s->device && other->atoms) {
             return false;
@@ -214,29 +214,29 @@ static bool is_ready(const GArray *streams, const struct stream *s)
 }
 
 /* The stream whose next atom arrives; NULL: all has arrived. */
-static struct stream *next_stream(struct cut *c, GArray *streams, bool shared)
+static struct posted_stream *next_stream(struct cut *c, GArray *streams, bool shared)
 {
     struct sg_persist_choice q = { .what = SG_PERSIST_CHOICE_ORDER };
     unsigned skip, i = 0;
 
     for (; i < streams->len; i++) {
-        q.n += is_ready(streams, &g_array_index(streams, struct stream, i));
+        q.n += is_ready(streams, &g_array_index(streams, struct posted_stream, i));
     }
     if (!q.n) {
         return NULL;
     }
     skip = shared ? sg_dom_cut_ask(c, &q) : 0;
-    for (i = 0; !is_ready(streams, &g_array_index(streams, struct stream, i)) || skip--;) {
+    for (i = 0; !is_ready(streams, &g_array_index(streams, struct posted_stream, i)) || skip--;) {
         i++;
     }
-    return &g_array_index(streams, struct stream, i);
+    return &g_array_index(streams, struct posted_stream, i);
 }
 
 void sg_dom_cut_posted(struct cut *c)
 {
     GArray *streams = streams_of(c);
     bool shared = lines_are_shared(streams);
-    struct stream *s;
+    struct posted_stream *s;
 
     while ((s = next_stream(c, streams, shared)) != NULL) {
         uint32_t atoms = shared ? 1 : SG_MIN(s->atoms, atoms_of(s->from->head));

@@ -121,13 +121,13 @@ struct cpu_entry {
     bool flush;    /* store buffer: a CLFLUSH */
 };
 
-struct ring {
+struct cpu_ring {
     struct cpu_entry *at;
     unsigned size, head, count;
 };
 
 struct cpu {
-    struct ring sb, wc; /* store buffer; lines in write-combining buffers */
+    struct cpu_ring sb, wc; /* store buffer; lines in write-combining buffers */
     unsigned unit;
     GArray *flushes;       /* struct cpu_entry: CLWB, CLFLUSHOPT since the last fence */
     unsigned flushes_done; /* leading ones that were executed early */
@@ -456,7 +456,7 @@ void sg_dom_keep_untracked(struct sg_persist *p, struct extent *e, size_t page_n
 
 /* ---- cpu.c ---- */
 
-static inline struct cpu_entry *sg_dom_ring_at(const struct ring *r, unsigned i)
+static inline struct cpu_entry *sg_dom_ring_at(const struct cpu_ring *r, unsigned i)
 {
     return &r->at[(r->head + i) % r->size];
 }

@@ -11,17 +11,17 @@
 
 enum { LEAST_PRUNED = 4096 };
 
-struct origin {
+struct input_origin {
     uint64_t arrival, input;
     bool used;
 };
 
-static struct origin *at(const struct sg_persist *p, unsigned i)
+static struct input_origin *at(const struct sg_persist *p, unsigned i)
 {
-    return &g_array_index(p->origins, struct origin, i);
+    return &g_array_index(p->origins, struct input_origin, i);
 }
 
-static struct origin *find(const struct sg_persist *p, uint64_t seq)
+static struct input_origin *find(const struct sg_persist *p, uint64_t seq)
 {
     unsigned lo = 0, hi = p->origins->len;
 
@@ -39,7 +39,7 @@ static struct origin *find(const struct sg_persist *p, uint64_t seq)
 
 static void mark(const struct sg_persist *p, uint64_t seq)
 {
-    struct origin *o = find(p, seq);
+    struct input_origin *o = find(p, seq);
 
     if (o) {
         o->used = true;
@@ -73,7 +73,7 @@ static void prune(struct sg_persist *p)
         }
     }
     for (unsigned i = 0; i < p->origins->len; i++) {
-        struct origin o = *at(p, i);
+        struct input_origin o = *at(p, i);
 
         if (o.used) {
             o.used = false;
@@ -88,13 +88,13 @@ static void prune(struct sg_persist *p)
 
 void sg_dom_origin_init(struct sg_persist *p)
 {
-    p->origins = g_array_new(FALSE, FALSE, sizeof(struct origin));
+    p->origins = g_array_new(FALSE, FALSE, sizeof(struct input_origin));
     p->origins_full = LEAST_PRUNED;
 }
 
 void sg_dom_origin_add(struct sg_persist *p, uint64_t arrival, uint64_t input)
 {
-    struct origin o = { .arrival = arrival, .input = input };
+    struct input_origin o = { .arrival = arrival, .input = input };
 
     if (p->origins->len >= p->origins_full) {
         prune(p);
@@ -104,7 +104,7 @@ void sg_dom_origin_add(struct sg_persist *p, uint64_t arrival, uint64_t input)
 
 uint64_t sg_dom_origin(const struct sg_persist *p, uint64_t seq)
 {
-    const struct origin *o = find(p, seq);
+    const struct input_origin *o = find(p, seq);
 
     return o ? o->input : seq;
 }

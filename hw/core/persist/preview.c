@@ -64,8 +64,8 @@ static void copy_page(const struct excerpt *x, size_t page_no)
 /* The store buffer of a vCPU, as far as it is within the copy. */
 static void copy_cpu(const struct excerpt *x, unsigned unit)
 {
-    const struct ring *from = &x->from->cpu[unit]->sb;
-    struct ring *to = &sg_dom_cpu_at(x->p, unit)->sb;
+    const struct cpu_ring *from = &x->from->cpu[unit]->sb;
+    struct cpu_ring *to = &sg_dom_cpu_at(x->p, unit)->sb;
 
     for (unsigned i = 0; i < from->count; i++) {
         const struct cpu_entry *entry = sg_dom_ring_at(from, i);

@@ -29,20 +29,20 @@
 
 enum { SIZE = 2 << 20, LINE = 64, SLOTS = 4096, ENTRIES = 100, WORDS = LINE / 8 };
 
-struct slot {
+struct hash_slot {
     uint64_t key; /* 0: empty */
     uint64_t rest[WORDS - 1];
     uint64_t value[WORDS];
 };
 
-_Static_assert(sizeof(struct slot) * SLOTS <= SIZE, "the table fits");
+_Static_assert(sizeof(struct hash_slot) * SLOTS <= SIZE, "the table fits");
 
 enum method { RIGHT, NO_FLUSH, NO_FENCE, ORDER, NT, NT_NO_FENCE, CHECK, METHODS };
 
 static const char *const names[METHODS] = { "right", "no-flush",    "no-fence", "order",
                                             "nt",    "nt-no-fence", "check" };
 
-static struct slot *table;
+static struct hash_slot *table;
 
 static void make_value(uint64_t value[WORDS], uint64_t key)
 {
@@ -52,7 +52,7 @@ static void make_value(uint64_t value[WORDS], uint64_t key)
 }
 
 /* The slot of a key: the one that has it, or else the first empty one. */
-static struct slot *find(uint64_t key)
+static struct hash_slot *find(uint64_t key)
 {
     uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 52;
 
@@ -65,7 +65,7 @@ static struct slot *find(uint64_t key)
 /* ---- the second thread ---- */
 
 static struct {
-    struct slot *slot; /* work, or NULL: done */
+    struct hash_slot *slot; /* work, or NULL: done */
     uint64_t key;
     bool fence, stop;
 } copier;
@@ -82,7 +82,7 @@ static void copy_non_temporal(uint64_t *to, uint64_t key)
 
 static void *copy(void *unused)
 {
-    struct slot *slot;
+    struct hash_slot *slot;
 
     while (!__atomic_load_n(&copier.stop, __ATOMIC_ACQUIRE)) {
         slot = __atomic_load_n(&copier.slot, __ATOMIC_ACQUIRE);
@@ -97,7 +97,7 @@ static void *copy(void *unused)
     return unused;
 }
 
-static void let_copy(struct slot *slot, uint64_t key, bool fence)
+static void let_copy(struct hash_slot *slot, uint64_t key, bool fence)
 {
     copier.key = key;
     copier.fence = fence;
@@ -109,7 +109,7 @@ static void let_copy(struct slot *slot, uint64_t key, bool fence)
 
 /* ---- the table ---- */
 
-static void store_value(struct slot *slot, uint64_t key, enum method method)
+static void store_value(struct hash_slot *slot, uint64_t key, enum method method)
 {
     uint64_t value[WORDS];
 
@@ -121,7 +121,7 @@ static void store_value(struct slot *slot, uint64_t key, enum method method)
     _mm_sfence();
 }
 
-static void store_key(struct slot *slot, uint64_t key, enum method method)
+static void store_key(struct hash_slot *slot, uint64_t key, enum method method)
 {
     __atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
     _mm_clwb(&slot->key);
@@ -132,7 +132,7 @@ static void store_key(struct slot *slot, uint64_t key, enum method method)
 
 static void insert(uint64_t key, enum method method)
 {
-    struct slot *slot = find(key);
+    struct hash_slot *slot = find(key);
 
     if (method == ORDER) {
         store_key(slot, key, method);

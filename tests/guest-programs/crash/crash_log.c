@@ -131,7 +131,7 @@ static void post_write(struct log_net *net, uint32_t number, uint64_t addr, uint
     }
 }
 
-static void ask(struct log_net *net, const struct crash_request *request)
+static void ask(struct log_net *net, const struct log_request *request)
 {
     if (log_send(net, request, sizeof(*request))) {
         log_die("Send");
@@ -148,7 +148,7 @@ static void acknowledge(uint32_t number)
 
 /* Makes a record in our memory; returns its length. */
 static uint32_t make_record(struct log_net *net, const struct crash_method *method,
-                            const struct crash_request *request)
+                            const struct log_request *request)
 {
     struct log_record *record = (struct log_record *)log_user(net);
 
@@ -165,7 +165,7 @@ static uint32_t make_record(struct log_net *net, const struct crash_method *meth
 
 /* One record, until the method takes it for durable. */
 static void append(struct log_net *net, struct log_net *other, const struct crash_method *method,
-                   const struct crash_request *request)
+                   const struct log_request *request)
 {
     uint32_t number = request->number, len = make_record(net, method, request);
     uint64_t addr = net->peer.addr + LOG_RECORDS + (uint64_t)number * len;
@@ -190,7 +190,7 @@ static void append(struct log_net *net, struct log_net *other, const struct cras
 int main(int argc, char **argv)
 {
     uint32_t records = argc > 3 ? strtoul(argv[3], NULL, 0) : RECORDS;
-    struct crash_request request = { .count = 1, .session = 1 };
+    struct log_request request = { .count = 1, .session = 1 };
     const struct crash_method *method;
     struct log_net net, other;
 
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
         log_connect(&other, argv[1], LOG_RECORD);
     }
     if (method->service == CRASH_POLL) {
-        ask(&net, &(struct crash_request){ CRASH_POLL, 0, records, request.session });
+        ask(&net, &(struct log_request){ CRASH_POLL, 0, records, request.session });
     }
     for (; request.number < records; request.number++) {
         append(&net, &other, method, &request);

@@ -117,7 +117,7 @@ static void serve_flag(const struct crash_request *request, uint8_t *record, uin
     sg_mark_durable(flag, sizeof(*flag));
 }
 
-static void serve_one(const struct crash_request *request, uint32_t number)
+static void serve_one(const struct log_request *request, uint32_t number)
 {
     uint8_t *record = memory + LOG_RECORDS + (size_t)number * LOG_RECORD;
     uint64_t *flag = (uint64_t *)(memory + CRASH_FLAGS + (size_t)number * CRASH_LINE);
@@ -143,10 +143,10 @@ static void serve_one(const struct crash_request *request, uint32_t number)
 
 /* ---- connections ---- */
 
-static bool answer(struct log_net *net, unsigned receive, const struct crash_request *request)
+static bool answer(struct log_net *net, unsigned receive, const struct log_request *request)
 {
     for (uint32_t i = 0; i < request->count; i++) {
-        struct crash_request done = *request;
+        struct log_request done = *request;
 
         done.number += i;
         serve_one(request, done.number);
@@ -160,7 +160,7 @@ static bool answer(struct log_net *net, unsigned receive, const struct crash_req
 /* One completion of a connection, if there is one.  False: the connection is over. */
 static bool serve(struct log_net *net)
 {
-    struct crash_request request;
+    struct log_request request;
     struct ibv_wc wc;
     int n = ibv_poll_cq(net->cq, 1, &wc);
 

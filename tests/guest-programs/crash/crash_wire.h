@@ -41,7 +41,7 @@ enum crash_service {
     CRASH_SERVICES,
 };
 
-struct crash_request {
+struct log_request {
     uint32_t service; /* enum crash_service */
     uint32_t number;  /* of the record; for CRASH_POLL the first one */
     uint32_t count;

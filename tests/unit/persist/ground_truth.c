@@ -217,7 +217,10 @@ static void fence_device(struct gt_world *w, unsigned device)
     w->s1_count[device] = 0;
 }
 
-/* In units of so many halves: so many of a queue's first parts have to arrive if the range was seen; 0: none. */
+/*
+ * In units of so many halves: so many of a queue's first parts have to arrive if the range was
+ * seen; 0: none.
+ */
 static unsigned queued_for(const struct gt_part *queue, unsigned count, const struct gt_part *x,
                            unsigned unit)
 {

@@ -25,7 +25,7 @@ static void show(const struct gt_trace *t, unsigned half, uint64_t seq, const ch
     g_string_free(out, TRUE);
 }
 
-/* The stores to a half, up to an event, that some image has lost, as bits; *all: those that exist. */
+/* The stores to a half, up to an event, that some image lost, as bits; *all: those that exist. */
 static unsigned lost_stores(const struct store_order *s, GHashTable *images, unsigned half,
                             uint64_t seq, unsigned *all)
 {
