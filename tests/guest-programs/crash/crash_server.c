@@ -94,7 +94,7 @@ static void serve_long(uint32_t number)
     persist(record, CRASH_LONG);
 }
 
-static void serve_flag(const struct crash_request *request, uint8_t *record, uint64_t *flag)
+static void serve_flag(const struct log_request *request, uint8_t *record, uint64_t *flag)
 {
     enum crash_service service = request->service;
     bool early = service == CRASH_FLAG_EARLY || service == CRASH_INLINE_EARLY;
