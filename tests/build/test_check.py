@@ -53,6 +53,7 @@ def file__its_tests(_folder):
         ("hw/core/verbs/queues/sq.c", "unit/verbs/*"),
         ("hw/core/proto/mpa_start.c", "sim/sim/engine"),
         ("hw/net/listener.c", "unit/net/*"),
+        ("hw/explore/main.c", "unit/crash/program"),
         ("tests/unit/verbs/test_odp.c", "unit/verbs/odp"),
         ("tests/unit/verbs/rig.h", "unit/verbs/*"),
         ("tests/build/test_logs.py", "build/test_logs"),
@@ -62,6 +63,18 @@ def file__its_tests(_folder):
         assert test in check.tests_of.tests_of(path), (path, check.tests_of.tests_of(path))
     assert check.tests_of.tests_of("docs/testing.md") == []
     assert check.tests_of.hint("tests/vm/ulp/test_nfs.py").endswith(" test_nfs")
+
+
+@case
+def file__targets(folder):
+    """what a test runs is built with it"""
+    native = folder / "native"
+    env = {"SG_EXPLORE": str(native / "hw" / "explorer"), "SG_SANITIZED": "0", "SG_TOP": str(TOP)}
+    programs = [
+        check.Program("a", "unit", [str(native / "tests" / "a")], env),
+        check.Program("b", "style", [str(native / "b")], {}),
+    ]
+    assert check.native_targets(programs, folder) == ["hw/explorer", "tests/a"]
 
 
 @case

@@ -12,6 +12,7 @@ ROWS = (
     (r"hw/core/persist/", ("unit/persist/*", "sim/sim/power")),
     (r"hw/core/(\w+)/", (r"unit/\1/*",)),
     (r"hw/net/", ("unit/net/*",)),
+    (r"hw/explore/", ("unit/crash/program",)),
     (r"tests/unit/(\w+)/test_(\w+)\.c$", (r"unit/\1/\2",)),
     (r"tests/unit/(\w+)/", (r"unit/\1/*",)),
     (r"tests/sim/", ("sim/sim/*",)),
