@@ -75,6 +75,8 @@ def do_explore(args):
     if args.json and result:
         print(json.dumps(result, indent=1))
     if result:
+        for counter, name in explore.named(result):
+            say("%s is %s" % (counter, name))
         say("results are in %s, the report is %s" % (out, out / explore.PAGE))
     return status
 

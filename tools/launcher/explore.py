@@ -55,6 +55,12 @@ def name_counters(result, symbols):
             bug["issuer"]["text"] = "the store by " + bug["issuer"]["symbol"]
 
 
+def named(result):
+    """The issuers of lost stores that have names: (program counter, name)."""
+    issuers = [bug["issuer"] for bug in [*result["bugs"], *result["not-claimed"]]]
+    return sorted({(each["pc"], each["symbol"]) for each in issuers if "symbol" in each})
+
+
 def _write(path, text):
     new = path.with_name(path.name + ".new")
     try:

@@ -1,0 +1,299 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What the Makefile's targets do: tools/build/run.sh TARGET
+#
+#= make demo        build everything, boot two VMs, show RDMA between them
+#= make check       build everything and run all tests
+#= make check-full  make check, and the long runs in VMs: ULPs of kernel and user space
+#= make check-fast  only tests without QEMU and VMs, with fewer seeds: unit, simulation, style
+#= make check-file  only the tests of FILE=hw/core/verbs/queues/sq.c, or of all changed files
+#= make check-debug test verbs, life cycle and ULPs on the debug kernel (DEBUG=test_nfs: only this)
+#= make lint        style, formatters, linters, checkpatch, sparse
+#= make format      format C and Python (FILES=...; default: all of the tree)
+#= make compdb      build/compile_commands.json, for editors: core, tests, device, driver, provider
+#= make coverage    measure how much of each layer the unit and simulation tests reach
+#= make bench       measure, compare with siw; status 1 if a target of scale or loss is missed
+#= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
+#= make mutate      break the core on purpose, see which tests notice (MUTATE="--seed 2 --count 9")
+#= make all         build everything
+#= make native      only build the core, its tests and its benchmarks for this machine
+#= make deps        only fetch third-party sources
+#= make guest       only build the guest image
+#= make consumers   only build the guest images, including the ULP image
+#= make debug-kernel  only build the guest image and the debug kernel
+#= make clean       empty the build folder (settings and cache stay)
+#= ./configure --help explains the settings
+SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
+. "$SG_TOP/tools/build/lib.sh"
+. "$SG_TOP/tools/build/sources.sh"
+
+# Two runs in one build folder would disturb each other.
+lock_build() {
+    mkdir -p "$SG_BUILD"
+    exec {build_lock}> "$SG_BUILD/.lock"
+    if ! flock -n "$build_lock"; then
+        echo "Another run works in $SG_BUILD; waiting for it ..."
+        flock "$build_lock"
+    fi
+    export SG_BUILD_LOCK=$build_lock
+}
+
+unlock_build() {
+    exec {build_lock}>&-
+}
+
+fetch_all() {
+    sg_tool_meson
+    sg_source_qemu
+    sg_source_lwip
+    sg_source_rdma_core
+    sg_source_siw
+    sg_source_fio
+    sg_tool_firmware
+}
+
+# setup_native FOLDER MESON-OPTION...: (re)configures our own meson project.
+setup_native() {
+    local folder=$SG_BUILD/$1
+    shift
+    if [ -e "$folder/build.ninja" ]; then
+        CC=$SG_BUILD/bin/cc sg_meson setup --reconfigure "$folder" "$SG_TOP" "$@" && return 0
+        rm -rf "$folder"
+    fi
+    CC=$SG_BUILD/bin/cc sg_meson setup "$folder" "$SG_TOP" "$@"
+}
+
+# The set of meson.build files is a key: meson itself does not notice a new one.
+configure_native() {
+    local name=$1 files
+    shift
+    files=$(cd "$SG_TOP" && find hw include tests -name meson.build | sort | tr '\n' ' ')
+    set -- "$@" -Dlwip_dir="$(sg_product src-lwip)/src" \
+        -Dfirmware_dir="$(sg_product firmware)/share"
+    sg_write_cc
+    sg_local "$name-configure" "configuring" "@$(sg_product meson)" "@$SG_TOP" "@$files" "@$*" \
+        -- setup_native "$name" "$@"
+}
+
+# build_native NAME [TARGET...]: builds everything, or these targets.
+build_native() {
+    local name=$1
+    shift
+    sg_run "$name" "building" -- ninja -C "$SG_BUILD/$name" -j "$SG_JOBS" "$@"
+}
+
+configure_plain() {
+    configure_native native -Dsuites=unit,sim -Dqemu="$SG_BUILD/qemu/qemu-system-x86_64"
+}
+
+native_plain() {
+    configure_plain
+    build_native native
+}
+
+native_sanitized() {
+    configure_native native-san -Dsuites=unit,sim,qtest -Dsanitized=true \
+        -Db_sanitize=address,undefined -Db_lundef=false \
+        -Dqemu="$SG_BUILD/qemu-san/qemu-system-x86_64"
+    build_native native-san
+}
+
+# Scripts of other folders continue the progress numbering.
+run_part() {
+    local part=$1
+    shift
+    [ -x "$SG_TOP/$part" ] || sg_die "$part is missing from this tree"
+    "$SG_TOP/$part" "$@" || exit $?
+}
+
+run_check() {
+    exit 0
+    unlock_build
+    echo
+    /usr/bin/python3 "$SG_TOP/tools/build/check" "$@"
+    exit $?
+}
+
+target=${1:-help}
+case $target in
+help)
+    sed -n 's/^#= //p' "$0"
+    ;;
+deps)
+    lock_build
+    sg_plan 7
+    fetch_all
+    ;;
+guest)
+    lock_build
+    run_part tools/guest/build.sh
+    ;;
+consumers)
+    lock_build
+    run_part tools/guest/build.sh --with consumers
+    ;;
+all | demo | bench)
+    lock_build
+    parts=()
+    case $target in
+    demo) sg_plan 23 ;;
+    all) sg_plan 27 ;;
+    bench)
+        sg_plan 31
+        parts=(--with consumers)
+        ;;
+    esac
+    run_part tools/build/qemu.sh
+    run_part firmware/build.sh
+    run_part tools/guest/build.sh "${parts[@]}"
+    [ "$target" = demo ] || run_part tools/guest/netboot.sh
+    [ "$target" = demo ] || native_plain
+    unlock_build
+    case $target in
+    demo) run_part tools/demo ;;
+    bench)
+        run_part tools/bench/bench
+        run_part tools/bench/bench-curves
+        run_part tools/bench/bench-consumers
+        run_part tools/bench/bench-ethernet
+        run_part tools/bench/bench-pmem
+        run_part tools/bench/bench-checker
+        run_part tools/bench/bench-core "$SG_BUILD/native/tests/bench/bench_core" \
+            "$SG_BUILD/bench/core.json"
+        run_part tools/bench/bench-scale "$SG_BUILD/native/tests/bench/bench_scale" \
+            "$SG_BUILD/bench/scale.json"
+        run_part tools/bench/bench-loss "$SG_BUILD/native/tests/bench/bench_loss" \
+            "$SG_BUILD/bench/loss.json"
+        ;;
+    esac
+    ;;
+check | check-full)
+    lock_build
+    case $target in
+    check)
+        sg_plan 31
+        parts=()
+        ;;
+    check-full)
+        sg_plan 34
+        parts=(--with consumers)
+        ;;
+    esac
+    run_part tools/build/qemu.sh plain sanitized
+    run_part firmware/build.sh
+    run_part tools/guest/build.sh "${parts[@]}"
+    run_part tools/guest/netboot.sh
+    native_plain
+    native_sanitized
+    case $target in
+    check) run_check ;;
+    check-full) run_check --full ;;
+    esac
+    ;;
+debug-kernel)
+    lock_build
+    sg_plan 21
+    run_part tools/guest/build.sh
+    run_part tools/guest/debug-kernel.sh
+    ;;
+check-debug)
+    lock_build
+    sg_plan 32
+    run_part tools/build/qemu.sh
+    run_part firmware/build.sh
+    run_part tools/guest/build.sh --with consumers
+    run_part tools/guest/debug-kernel.sh
+    # shellcheck disable=SC2086  # words: parts of programs' names
+    run_check --debug ${DEBUG:-}
+    ;;
+native)
+    lock_build
+    sg_plan 5
+    sg_tool_meson
+    sg_source_lwip
+    sg_tool_firmware
+    native_plain
+    ;;
+check-fast)
+    lock_build
+    sg_plan 5
+    sg_tool_meson
+    sg_source_lwip
+    sg_tool_firmware
+    native_plain
+    run_check --fast --suite style --suite build --suite unit --suite sim
+    ;;
+check-file)
+    lock_build
+    sg_plan 5
+    sg_tool_meson
+    sg_source_lwip
+    sg_tool_firmware
+    configure_plain
+    chosen=(--changed)
+    [ -z "${FILE:-}" ] || chosen=(--file "$FILE")
+    # Each word is a target of ninja.
+    targets=$(/usr/bin/python3 "$SG_TOP/tools/build/check" "${chosen[@]}" --targets) || exit 2
+    # shellcheck disable=SC2086
+    [ -z "$targets" ] || build_native native $targets
+    run_check --fast "${chosen[@]}"
+    ;;
+lint)
+    lock_build
+    sg_plan 7
+    . "$SG_TOP/tools/guest/tree.sh"
+    guest_tree
+    sg_tool_meson
+    sg_source_lwip
+    sg_source_siw
+    sg_tool_firmware
+    native_plain
+    run_check --suite style --suite lint
+    ;;
+format)
+    # shellcheck disable=SC2086  # words: files
+    run_part tools/build/format ${FILES:-}
+    ;;
+compdb)
+    lock_build
+    sg_plan 15
+    run_part tools/build/qemu.sh
+    run_part tools/guest/compdb.sh
+    sg_tool_firmware
+    native_plain
+    run_part tools/build/compdb
+    ;;
+coverage)
+    lock_build
+    sg_plan 5
+    sg_tool_meson
+    sg_source_lwip
+    sg_tool_firmware
+    # -O0, so that each line is counted by itself; "sanitized" only because it means fewer seeds.
+    configure_native coverage -Dsuites=unit,sim -Db_coverage=true -Dbuildtype=debug -Dsanitized=true
+    build_native coverage
+    run_part tools/build/coverage "$SG_BUILD/coverage"
+    ;;
+fuzz)
+    run_part tools/fuzz
+    ;;
+mutate)
+    lock_build
+    sg_plan 5
+    sg_tool_meson
+    sg_source_lwip
+    sg_tool_firmware
+    native_plain
+    # shellcheck disable=SC2086  # words: options of tools/mutate
+    run_part tools/mutate ${MUTATE:-}
+    ;;
+clean)
+    lock_build
+    find "$SG_BUILD" -mindepth 1 -maxdepth 1 ! -name .lock ! -name 'config.*' -exec rm -rf {} +
+    echo "emptied $SG_BUILD (the settings stay); the cache $SG_CACHE stays too"
+    ;;
+*)
+    sg_die "unknown target $target; see make help"
+    ;;
+esac
