@@ -32,6 +32,8 @@ ports.py       frames that the adapters' ports have dropped
 domain.py      the persistence domain at run time
 transfer.py    copy
 record.py      recordings of a lab while scripts run
+explore.py     recordings are explored
+explore_report.py   what was found, as HTML and JUnit
 console.py     console, log
 symbols.py     program counters of a recording as functions, files and lines
 verdicts.py    the file of verdicts about crash images
