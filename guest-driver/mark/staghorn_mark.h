@@ -92,7 +92,7 @@ static inline void sg_mark_range(const char *kind, const void *address, size_t l
 
 		if (n > length)
 			n = length;
-		/* Not the range itself: a load is a proof that other processors' stores have left. */
+		/* Not the range: a load is a proof that other processors' stores have left. */
 		sg_mark_touch(kind, kind_length);
 #ifdef __x86_64__
 		__asm__ volatile("nopl 0x524d4753(%%rax)"

@@ -34,6 +34,8 @@ transfer.py    copy
 record.py      recordings of a lab while scripts run
 console.py     console, log
 symbols.py     program counters of a recording as functions, files and lines
+explore.py     the explorer on a recording
+explore_report.py  its report: HTML and JUnit
 verdicts.py    the file of verdicts about crash images
 crash.py       the verb crash and its options
 cli.py         all other verbs

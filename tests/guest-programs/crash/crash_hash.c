@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * crash_hash DEVICE METHOD [ENTRIES [SESSION]]: a hash table in persistent memory, of this machine alone.
+ * crash_hash DEVICE METHOD [ENTRIES [SESSION]]: a hash table in persistent memory, of this machine
+ *     alone
  * crash_hash DEVICE check: is each entry that has a key intact?
  *
  * A slot has two lines: the key, and the value.  An entry exists if its key is there, so the value
