@@ -36,6 +36,8 @@ explore.py     recordings are explored
 explore_report.py   what was found, as HTML and JUnit
 console.py     console, log
 symbols.py     program counters of a recording as functions, files and lines
+explore.py     the explorer on a recording
+explore_report.py  its report: HTML and JUnit
 verdicts.py    the file of verdicts about crash images
 crash.py       the verb crash and its options
 cli.py         all other verbs
