@@ -84,7 +84,9 @@ def explore(recording, output=None, options=(), programs=(), kallsyms=None, quie
     symbols = Symbols(programs, _kallsyms(kallsyms))
     base = Path(recording) if Path(recording).is_dir() else Path(recording).parent
     out = Path(output) if output else base / "explored"
-    (out / RESULT).unlink(missing_ok=True)
+    # What is there afterwards is of this run, also if it fails.
+    for name in (RESULT, PAGE, JUNIT):
+        (out / name).unlink(missing_ok=True)
     command = [str(paths.explorer()), "--out", str(out), *options, *map(str, traces)]
     done = subprocess.run(command, stdout=subprocess.DEVNULL if quiet else None, check=False)
     if done.returncode < 0:

@@ -3,6 +3,7 @@
 
 Input is result.json of staghorn-explore (docs/crash-laboratory-points.md), with names of program
 counters (explore.py).  Every text of it may come from a stranger, so all of it is escaped."""
+import re
 from html import escape
 from xml.sax.saxutils import quoteattr
 
@@ -23,6 +24,11 @@ td.safe { background: #7cc47c } tr.promise td { border-top: 3px solid #c00 }
 
 def _text(value):
     return escape(str(value))
+
+
+def _attribute(value):
+    """A quoted attribute; characters that XML does not have are left out."""
+    return quoteattr(re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", value))
 
 
 def _row(cells, tag="td", css=""):
@@ -193,13 +199,13 @@ def junit(result):
     for each in result["platforms"]:
         broken = each.get("broken") or each.get("not-claimed") or {}
         for kind, count in each["promises"].items():
-            name = quoteattr("%s: %s" % (each["platform"], kind))
+            name = _attribute("%s: %s" % (each["platform"], kind))
             if not each["claimed"]:
                 skipped += 1
-                inner = "<skipped message=%s/>" % quoteattr("the platform does not claim this")
+                inner = "<skipped message=%s/>" % _attribute("the platform does not claim this")
             elif broken.get(kind):
                 failures += 1
-                inner = "<failure message=%s/>" % quoteattr(
+                inner = "<failure message=%s/>" % _attribute(
                     "%d of %d promises are broken" % (broken[kind], count)
                 )
             else:
@@ -214,7 +220,7 @@ def junit(result):
     return (
         '<?xml version="1.0"?>\n<testsuite name=%s tests="%d" failures="%d" skipped="%d">\n%s\n'
         % (
-            quoteattr("crash " + result["target"]),
+            _attribute("crash " + result["target"]),
             len(cases),
             failures,
             skipped,

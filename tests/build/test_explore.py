@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of `crash explore` with an explorer of their own; the real one is in tests/vm."""
+import json
+import os
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import cases
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from launcher import explore, explore_report  # noqa: E402
+from launcher.errors import LabError  # noqa: E402
+
+CASES = []
+EVENT = {"machine": "a", "event": 7, "kind": "mark", "name": "<script>", "at": "0x1", "root": "0x2"}
+BUG = {
+    "acknowledgement": "durable",
+    "issuer": {"kind": "cpu", "text": "a store", "pc": "0x401000", "root": "0x2"},
+    "example": {"promised-to": "a", "acknowledgement": EVENT, "lost": None},
+    "platforms": [
+        {
+            "platform": "adr,ddio=on",
+            "claimed": True,
+            "count": 3,
+            "stage": "S2",
+            "missing": "a fence",
+            "certain-behind": None,
+        }
+    ],
+    "story": [{"event": EVENT, "what": "promised", "stage-behind": "S2"}],
+}
+
+
+def platform(name, claimed, broken):
+    """A row of a result: 4 promises by marks, of which so many are broken."""
+    counts = {"durable": broken} if broken else {}
+    return {
+        "platform": name,
+        "claimed": claimed,
+        "promises": {"durable": 4},
+        "broken" if claimed else "not-claimed": counts,
+        "crash-points": 0,
+    }
+
+
+RESULT = {
+    "verdict": "bugs",
+    "target": 'a<b>"\x01\x7f',
+    "told": "cpu",
+    "acknowledgements": ["durable"],
+    "traces": [{"machine": "a", "events": 9, "message": "whole"}],
+    "promises": {"promises": 4, "acknowledgements": 4},
+    "platforms": [
+        platform("none,ddio=on", False, 4),
+        platform("adr,ddio=on", True, 3),
+        platform("eadr,ddio=on", True, 0),
+    ],
+    "bugs": [BUG],
+    "not-claimed": [],
+    "notes": ["<i>"],
+}
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def explorer(folder, status, result=None):
+    """A program in the explorer's place: writes the result, if any, and ends so."""
+    text = "#!/bin/sh\nmkdir -p $2\n"
+    if result:
+        (folder / "canned").write_text(json.dumps(result), encoding="utf-8")
+        text += "cp %s/canned $2/result.json\n" % folder
+    path = folder / "explorer"
+    path.write_text(text + "%s\n" % status, encoding="utf-8")
+    path.chmod(0o755)
+    explore.paths.explorer = lambda: path
+
+
+@case
+def statuses(folder):
+    """The explorer's status is the verb's; what an earlier run wrote is gone if it fails"""
+    (folder / "a.trace").touch()
+    names = ["junit.xml", "report.html", "result.json"]
+    explorer(folder, "exit 1", RESULT)
+    status, result, out = explore.explore(folder)
+    assert (status, result["verdict"], out) == (1, "bugs", folder / "explored")
+    assert sorted(os.listdir(out)) == names
+    explorer(folder, "exit 3")
+    assert explore.explore(folder) == (3, None, out)
+    assert not os.listdir(out)
+    explorer(folder, "exit 1", RESULT)
+    explore.explore(folder)
+    explorer(folder, "kill -9 $$")
+    try:
+        explore.explore(folder)
+    except LabError as error:
+        assert "9" in str(error)
+    else:
+        raise AssertionError("a killed explorer is no failure")
+    assert not os.listdir(out)
+
+
+@case
+def page(_folder):
+    """The report shows texts of a trace as they are, never as HTML"""
+    found = explore_report.page(RESULT)
+    assert "<script" not in found and "&lt;script&gt;" in found
+    assert "<i>" not in found and "a<b>" not in found
+    assert "Bug 1: a store may be lost" in found and "nothing in this run" in found
+
+
+@case
+def junit(_folder):
+    """JUnit has a case for each platform, and is XML whatever the target's name is"""
+    suite = ElementTree.fromstring(explore_report.junit(RESULT))
+    assert suite.get("name") == 'crash a<b>"\x7f', suite.get("name")
+    numbers = [suite.get(name) for name in ("tests", "failures", "skipped")]
+    assert numbers == ["3", "1", "1"], numbers
+    found = [[child.tag for child in each] for each in suite]
+    assert found == [["skipped"], ["failure"], []], found
+    suite = ElementTree.fromstring(explore_report.junit({**RESULT, "verdict": "none"}))
+    assert suite[-1][0].tag == "error"
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))
