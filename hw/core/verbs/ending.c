@@ -69,6 +69,7 @@ static struct sg_idtab *table(struct sg_ending *e,
         *destroy = sg_pd_destroy;
         return &e->pds;
     default:
+        *destroy = NULL;
         return NULL;
     }
 }
