@@ -39,12 +39,13 @@ void sg_explore_images_free(struct sg_explore_images *x);
 /* An event of the target, in pass 1: its lines may differ from the start. */
 void sg_explore_images_touch(struct sg_explore_images *x, const struct sg_trace_event *e);
 /*
- * Before the first crash point.  False: no memory, or the folder cannot be made; a message is on
- * stderr.
+ * Before the first crash point: writes the base of the images.  target_name outlives the images.
+ * False: no memory, or a file cannot be written; a message is on stderr.
  */
 bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_image_head *head,
                              const struct sg_explore_content *content,
-                             const struct sg_crash_promises *promises, unsigned target);
+                             const struct sg_crash_promises *promises, unsigned target,
+                             const char *target_name);
 /*
  * A crash point of a platform; both memories of its extents.  False: an image cannot be written; a
  * message is on stderr.

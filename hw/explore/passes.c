@@ -242,7 +242,8 @@ static bool begin_images(struct sg_explore_session *s)
         head.extent[i] = header->extent[i];
         memcpy(head.base[i], sg_trace_start_hash(reader, i), SG_TRACE_HASH);
     }
-    return sg_explore_images_begin(s->images, &head, &s->content, s->promises, s->target);
+    return sg_explore_images_begin(s->images, &head, &s->content, s->promises, s->target,
+                                   s->trace[s->target].machine);
 }
 
 static void at_point(void *opaque, unsigned platform, struct sg_persist *p, uint64_t behind)
