@@ -116,6 +116,52 @@ static void put_extents(struct json *j, const struct sg_explore_images *x)
     json_close(j, ']');
 }
 
+/* One on a line: there are many. */
+static void put_deviation(struct json *j, const struct sg_crash_deviations *all,
+                          const struct sg_crash_deviation *d)
+{
+    GString *text = g_string_new(NULL), *agent = g_string_new(NULL);
+    const struct sg_crash_asked *q = &d->asked;
+    bool first = true;
+
+    g_string_append_printf(text, "{\"question\": %u, \"what\": \"%s\", \"answer\": %u, \"of\": %u",
+                           d->question, sg_crash_asked_name(q), q->taken, q->n);
+    if (q->what == SG_PERSIST_CHOICE_LINE) {
+        g_string_append_printf(text, ", \"addr\": \"0x%" G_GINT64_MODIFIER "x\", \"len\": %d",
+                               q->addr, SG_PERSIST_LINE);
+    }
+    if (sg_crash_asked_agent(q, agent)) {
+        g_string_append_printf(text, ", \"agent\": \"%s\"", agent->str);
+    }
+    g_string_append(text, ", \"lost\": [");
+    for (guint i = 0; i < d->lost_count; i++) {
+        uint64_t event = g_array_index(all->lost, uint64_t, d->lost + i);
+
+        if (event) {
+            g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, first ? "" : ", ", event);
+            first = false;
+        }
+    }
+    g_string_append(text, "]}");
+    json_raw(j, NULL, text->str);
+    g_string_free(text, TRUE);
+    g_string_free(agent, TRUE);
+}
+
+static void put_deviations(struct json *j, const struct occurrence *o)
+{
+    if (!o->deviations) {
+        json_number(j, "deviations-omitted", o->omitted);
+        return;
+    }
+    json_open(j, "deviations", '[');
+    for (guint i = 0; i < o->deviations->all->len; i++) {
+        put_deviation(j, o->deviations,
+                      &g_array_index(o->deviations->all, struct sg_crash_deviation, i));
+    }
+    json_close(j, ']');
+}
+
 static void put_occurrence(struct json *j, const struct occurrence *o,
                            const struct sg_crash_platform *platform)
 {
@@ -127,6 +173,7 @@ static void put_occurrence(struct json *j, const struct occurrence *o,
     json_number(j, "behind", o->behind);
     json_number(j, "promises", o->promises);
     json_text(j, "plan", o->plan);
+    put_deviations(j, o);
     json_open(j, "platforms", '[');
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
         if (o->platforms >> i & 1) {
@@ -138,7 +185,7 @@ static void put_occurrence(struct json *j, const struct occurrence *o,
     json_close(j, '}');
 }
 
-bool sg_explore_images_end(struct sg_explore_images *x, const struct sg_crash_platform *platform)
+bool images_write_list(const struct sg_explore_images *x, const struct sg_crash_platform *platform)
 {
     struct json j = { .out = g_string_new(NULL) };
     bool good;

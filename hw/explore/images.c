@@ -47,21 +47,31 @@ static gboolean occurrence_equal(gconstpointer a, gconstpointer b)
     return identity_equal(&x->id, &y->id) && x->promises == y->promises;
 }
 
+static void free_deviations(struct sg_crash_deviations *d)
+{
+    if (d) {
+        sg_crash_deviations_fini(d);
+        g_free(d);
+    }
+}
+
 static void free_occurrence(gpointer opaque)
 {
     struct occurrence *x = opaque;
 
+    free_deviations(x->deviations);
     g_free(x->plan);
     g_free(x);
 }
 
 struct sg_explore_images *sg_explore_images_new(const char *folder,
-                                                const struct sg_crash_strategies *strategies)
+                                                const struct sg_explore_wanted *want)
 {
     struct sg_explore_images *x = g_new0(struct sg_explore_images, 1);
 
     x->folder = g_strdup(folder);
-    x->strategies = strategies;
+    x->want = *want;
+    sg_crash_deviations_init(&x->deviations);
     x->touched = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     x->pages = g_array_new(FALSE, FALSE, sizeof(struct touched));
     x->lines = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -102,16 +112,18 @@ void sg_explore_images_free(struct sg_explore_images *x)
     g_hash_table_destroy(x->known);
     g_hash_table_destroy(x->where);
     g_ptr_array_unref(x->all);
+    sg_crash_deviations_fini(&x->deviations);
     g_free(x);
 }
 
 bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_image_head *head,
                              const struct sg_explore_content *content,
-                             const struct sg_crash_promises *promises, unsigned target,
-                             const char *target_name)
+                             const struct sg_crash_exploration *what,
+                             const struct sg_crash_explorer *explorer, const char *target_name)
 {
     x->head = *head;
-    x->promise = sg_crash_promises_of(promises, target, &x->promises);
+    x->explorer = explorer;
+    x->promise = sg_crash_promises_of(what->promises, what->target, &x->promises);
     x->target = target_name;
     images_sort_pages(x);
     for (unsigned i = 0; i < head->extent_count; i++) {
@@ -158,32 +170,71 @@ static struct sg_persist *cut_clone(struct sg_explore_images *x, const struct sg
     return clone;
 }
 
-/* Notes the image of a plan.  False: a file cannot be written. */
-static bool note_image(struct sg_explore_images *x, const struct sg_crash_planner *plan,
-                       unsigned platform, uint64_t behind, const struct copies *c,
+/* What the last cut answered otherwise, with events of the trace; NULL: too much to list. */
+static struct sg_crash_deviations *list_deviations(struct sg_explore_images *x,
+                                                   struct sg_crash_planner *plan, guint *omitted)
+{
+    struct sg_crash_deviations *d = g_new(struct sg_crash_deviations, 1);
+    guint count;
+
+    sg_crash_plan_deviations(plan, &x->deviations);
+    count = x->deviations.all->len + x->deviations.lost->len;
+    if (count > DEVIATIONS_EACH || x->listed + count > DEVIATIONS_ALL) {
+        *omitted = x->deviations.all->len;
+        x->unlisted++;
+        g_free(d);
+        return NULL;
+    }
+    x->listed += count;
+    d->all = g_array_copy(x->deviations.all);
+    d->lost = g_array_copy(x->deviations.lost);
+    for (guint i = 0; i < d->lost->len; i++) {
+        uint64_t *lost = &g_array_index(d->lost, uint64_t, i);
+
+        *lost = sg_crash_explorer_event_of(x->explorer, x->platform, *lost);
+    }
+    return d;
+}
+
+static void add_occurrence(struct sg_explore_images *x, const struct occurrence *key,
+                           struct sg_crash_planner *plan, const struct sg_explore_plan *given)
+{
+    struct occurrence *new = g_memdup2(key, sizeof(*key));
+    GString *text = g_string_new(NULL);
+
+    sg_crash_plan_text(plan, text);
+    if (given) {
+        g_string_append_printf(text, " %u", given->number);
+        new->number = given->number;
+    } else {
+        g_hash_table_add(x->where, new);
+    }
+    new->plan = g_string_free(text, FALSE);
+    new->deviations = list_deviations(x, plan, &new->omitted);
+    g_ptr_array_add(x->all, new);
+}
+
+/* Notes the image of a plan, of one that is given in any case.  False: a file is not written. */
+static bool note_image(struct sg_explore_images *x, struct sg_crash_planner *plan,
+                       const struct sg_explore_plan *given, uint64_t behind,
                        const struct sg_persist *clone)
 {
+    const struct copies *c = &x->copies[x->platform];
     struct occurrence key = {
         .id = images_compare(x, c),
         .promises = x->in_force,
         .behind = behind,
-        .platforms = 1u << platform,
+        .platforms = 1u << x->platform,
     };
     GArray *bad = images_bad_lines(clone, &key.id);
-    struct occurrence *known = g_hash_table_lookup(x->where, &key);
+    struct occurrence *known = given ? NULL : g_hash_table_lookup(x->where, &key);
     bool good = true;
 
     if (known) {
         known->platforms |= known->behind == behind ? key.platforms : 0;
     } else {
-        GString *text = g_string_new(NULL);
-
-        sg_crash_plan_text(plan, text);
-        key.plan = g_string_free(text, FALSE);
-        known = g_memdup2(&key, sizeof(key));
-        g_ptr_array_add(x->all, known);
-        g_hash_table_add(x->where, known);
-        x->counts[platform].found[plan->now]++;
+        add_occurrence(x, &key, plan, given);
+        x->counts[x->platform].found[plan->now]++;
         if (!g_hash_table_contains(x->known, &key.id)) {
             g_hash_table_add(x->known, g_memdup2(&key.id, sizeof(key.id)));
             good = images_write_image(x, c, bad, &key.id);
@@ -216,37 +267,37 @@ static void count_ways(struct sg_explore_images *x)
 /* Has everything been made that --max-images allows? */
 static bool is_full(const struct sg_explore_images *x)
 {
-    return x->all->len >= x->strategies->max_images ||
-           x->cuts / CUTS_PER_IMAGE >= x->strategies->max_images;
+    uint64_t most = x->want.strategies->max_images;
+
+    return x->all->len >= most || x->cuts / CUTS_PER_IMAGE >= most;
 }
 
-bool sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
-                             const struct sg_persist *p, uint64_t behind,
-                             const struct sg_explore_mapping *visible,
-                             const struct sg_explore_mapping *media)
+/* A cut by a policy of the planner, and its image.  False: it is not written. */
+static bool make_image(struct sg_explore_images *x, struct sg_crash_planner *plan,
+                       const struct sg_persist_policy *policy, const struct sg_explore_plan *given,
+                       uint64_t behind)
 {
-    struct sg_explore_images_counts *counts = &x->counts[platform];
-    struct copies *c = &x->copies[platform];
+    struct sg_persist *clone = cut_clone(x, x->p, &x->copies[x->platform], policy);
+    bool good;
+
+    x->cuts++;
+    x->counts[x->platform].plans[plan->now]++;
+    good = note_image(x, plan, given, behind, clone);
+    sg_persist_free(clone);
+    return good;
+}
+
+static enum sg_explore_status by_strategies(struct sg_explore_images *x, uint64_t behind)
+{
+    struct sg_explore_images_counts *counts = &x->counts[x->platform];
     const struct sg_persist_policy *policy;
     struct sg_crash_planner plan;
-    bool good = make_copies(x, c, visible, media);
+    bool good = true;
 
-    x->p = p;
-    x->platform = platform;
-    if (good) {
-        count_ways(x);
-    }
-    while (x->in_force < x->promises && x->promise[x->in_force].from <= behind) {
-        x->in_force++;
-    }
-    sg_crash_planner_init(&plan, x->strategies, behind);
+    count_ways(x);
+    sg_crash_planner_init(&plan, x->want.strategies, behind);
     while (good && !is_full(x) && (policy = sg_crash_planner_next(&plan))) {
-        struct sg_persist *clone = cut_clone(x, p, c, policy);
-
-        x->cuts++;
-        counts->plans[plan.now]++;
-        good = note_image(x, &plan, platform, behind, c, clone);
-        sg_persist_free(clone);
+        good = make_image(x, &plan, policy, NULL, behind);
     }
     if (is_full(x)) {
         counts->left_out++;
@@ -254,7 +305,99 @@ bool sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
         counts->points++;
     }
     sg_crash_planner_fini(&plan);
-    return good;
+    return good ? SG_EXPLORE_GOOD : SG_EXPLORE_FAILED;
+}
+
+static enum sg_explore_status plan_complain(const struct sg_explore_plan *plan, const char *what)
+{
+    fprintf(stderr, "staghorn-explore: plan %u: %s\n", plan->number, what);
+    return SG_EXPLORE_USAGE;
+}
+
+static enum sg_explore_status by_plan(struct sg_explore_images *x, struct sg_explore_plan *given,
+                                      uint64_t behind)
+{
+    struct sg_crash_planner plan;
+    enum sg_explore_status status = SG_EXPLORE_GOOD;
+    char *wrong;
+
+    sg_crash_planner_init(&plan, x->want.strategies, behind);
+    if (!make_image(x, &plan, sg_crash_planner_give(&plan, &given->given), given, behind)) {
+        status = SG_EXPLORE_FAILED;
+    }
+    wrong = sg_crash_planner_wrong(&plan);
+    if (wrong) {
+        status = plan_complain(given, wrong);
+        g_free(wrong);
+    }
+    given->made = true;
+    sg_crash_planner_fini(&plan);
+    return status;
+}
+
+/* The plans of this crash point; platforms come to it one behind the other. */
+static enum sg_explore_status by_plans(struct sg_explore_images *x, uint64_t behind)
+{
+    enum sg_explore_status status = SG_EXPLORE_GOOD;
+    const GArray *plans = x->want.plans;
+    struct sg_explore_plan *plan;
+
+    for (; x->next_plan < plans->len; x->next_plan++) {
+        if (g_array_index(plans, struct sg_explore_plan, x->next_plan).given.behind >= behind) {
+            break;
+        }
+    }
+    for (guint i = x->next_plan; i < plans->len && status == SG_EXPLORE_GOOD; i++) {
+        plan = &g_array_index(plans, struct sg_explore_plan, i);
+        if (plan->given.behind != behind) {
+            break;
+        }
+        if (plan->given.platform == x->platform) {
+            x->counts[x->platform].points += !plan->made;
+            status = by_plan(x, plan, behind);
+        }
+    }
+    return status;
+}
+
+enum sg_explore_status sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
+                                               const struct sg_persist *p, uint64_t behind,
+                                               const struct sg_explore_mapping *visible,
+                                               const struct sg_explore_mapping *media)
+{
+    if (!make_copies(x, &x->copies[platform], visible, media)) {
+        return SG_EXPLORE_FAILED;
+    }
+    x->p = p;
+    x->platform = platform;
+    while (x->in_force < x->promises && x->promise[x->in_force].from <= behind) {
+        x->in_force++;
+    }
+    return x->want.plans ? by_plans(x, behind) : by_strategies(x, behind);
+}
+
+static gint by_number(gconstpointer a, gconstpointer b)
+{
+    const struct occurrence *const *x = a, *const *y = b;
+
+    return (*x)->number < (*y)->number ? -1 : (*x)->number > (*y)->number;
+}
+
+enum sg_explore_status sg_explore_images_end(struct sg_explore_images *x,
+                                             const struct sg_crash_platform *platform)
+{
+    for (guint i = 0; x->want.plans && i < x->want.plans->len; i++) {
+        const struct sg_explore_plan *plan =
+            &g_array_index(x->want.plans, struct sg_explore_plan, i);
+
+        if (!plan->made) {
+            return plan_complain(plan, "its platform has no crash point behind its event");
+        }
+    }
+    if (x->want.plans) {
+        g_ptr_array_sort(x->all, by_number);
+    }
+    return images_write_list(x, platform) ? SG_EXPLORE_GOOD : SG_EXPLORE_FAILED;
 }
 
 uint64_t sg_explore_images_count(const struct sg_explore_images *x, uint64_t *occurrences)
@@ -267,4 +410,9 @@ const struct sg_explore_images_counts *sg_explore_images_counts(const struct sg_
                                                                 unsigned platform)
 {
     return &x->counts[platform];
+}
+
+uint64_t sg_explore_images_unlisted(const struct sg_explore_images *x)
+{
+    return x->unlisted;
 }

@@ -8,7 +8,12 @@
 
 #include "images.h"
 
-enum { IMAGE_NAME = 33 }; /* 32 digits */
+enum {
+    IMAGE_NAME = 33, /* 32 digits */
+    /* Deviations and lost stores that are kept of an image, and of all of them. */
+    DEVIATIONS_EACH = 4096,
+    DEVIATIONS_ALL = 1 << 20,
+};
 
 /* Lines of 4 KiB of the machine's addresses that the trace touches. */
 struct touched {
@@ -26,6 +31,10 @@ struct occurrence {
     uint64_t behind;
     unsigned platforms; /* a set */
     char *plan;
+    guint number; /* of --plans: the plan's */
+    /* NULL: too many, of which there would be so many. */
+    struct sg_crash_deviations *deviations;
+    guint omitted;
 };
 
 /* A clone's memories. */
@@ -36,9 +45,13 @@ struct copies {
 
 struct sg_explore_images {
     char *folder; /* of the results */
-    const struct sg_crash_strategies *strategies;
-    GHashTable *touched; /* page to its index + 1 in pages */
-    GArray *pages;       /* struct touched; ascending from the beginning on */
+    struct sg_explore_wanted want;
+    const struct sg_crash_explorer *explorer;
+    guint next_plan; /* of want.plans: the first one of this crash point or a later one */
+    struct sg_crash_deviations deviations; /* of the last cut */
+    uint64_t listed, unlisted;             /* deviations and lost stores; images without a list */
+    GHashTable *touched;                   /* page to its index + 1 in pages */
+    GArray *pages;                         /* struct touched; ascending from the beginning on */
     struct sg_crash_image_head head;
     struct sg_explore_mapping base[SG_TRACE_EXTENTS];
     char *base_file[SG_TRACE_EXTENTS]; /* relative to the folder */
@@ -76,5 +89,7 @@ void images_name(const struct identity *id, char text[IMAGE_NAME]);
 bool images_write_base(struct sg_explore_images *x, const struct sg_explore_content *content);
 bool images_write_image(struct sg_explore_images *x, const struct copies *c, const GArray *bad,
                         const struct identity *id);
+/* images.json */
+bool images_write_list(const struct sg_explore_images *x, const struct sg_crash_platform *platform);
 
 #endif
