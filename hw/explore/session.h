@@ -9,6 +9,7 @@
 #include "images.h"
 #include "input.h"
 #include "memory.h"
+#include "onto.h"
 #include "options.h"
 
 /* What the reading of a trace came to. */
@@ -31,12 +32,16 @@ struct sg_explore_session {
     struct sg_crash_promises *promises;
     struct sg_crash_issuers issuers;
 
-    struct sg_explore_content content;
+    struct sg_explore_content content; /* at the start */
+    struct sg_explore_content base;    /* with --onto: of its image */
+    struct sg_explore_onto onto;
+    struct sg_crash_reads reads; /* of --reads */
     struct sg_explore_mapping visible[SG_CRASH_PLATFORMS][SG_TRACE_EXTENTS];
     struct sg_explore_mapping media[SG_CRASH_PLATFORMS][SG_TRACE_EXTENTS];
     struct sg_crash_explorer *explorer;
+    GArray *plans;                    /* struct sg_explore_plan; NULL: none are given */
     struct sg_explore_images *images; /* NULL: none are wanted */
-    bool images_failed;
+    enum sg_explore_status images_status;
     GArray *bugs;                   /* struct sg_crash_bug */
     struct sg_crash_teller *teller; /* NULL: no bugs */
     GHashTable *details;            /* of machine and event to struct sg_explore_detail */
