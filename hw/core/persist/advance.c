@@ -56,12 +56,6 @@ static bool goes_to_media(const struct sg_persist *p, enum sg_dom_target to)
            p->config.drain == SG_PERSIST_EAGER;
 }
 
-/* Cut points stay: the queue may drain in parts, and an older part of it than a newer one. */
-static void put_in_wpq(struct line *l, unsigned k)
-{
-    l->wpq_count = SG_MAX(l->wpq_count, k);
-}
-
 static void now_clean(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
 {
     struct page *g = e->pages[page_no];
@@ -88,7 +82,7 @@ bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no,
         sg_dom_line_leave_cpu(p, l, k);
     }
     if (k && !goes_to_media(p, to)) {
-        put_in_wpq(l, k);
+        sg_dom_line_to_wpq(p, l, k);
         return true;
     }
     if (k && !sg_dom_media_take(p, e, 1)) {
@@ -108,6 +102,7 @@ bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no,
     }
     l->count -= k;
     l->wpq_count -= SG_MIN(l->wpq_count, k);
+    l->walked -= SG_MIN(l->walked, k);
     if (k) {
         sg_dom_heal(p, e->base + off, SG_PERSIST_LINE);
     }
@@ -249,7 +244,10 @@ void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e)
 
         g->in_wpq = 0;
         for (uint64_t m = g->has_history; m; m &= m - 1) {
-            sg_dom_line(p, g, __builtin_ctzll(m))->wpq_count = 0;
+            struct line *l = sg_dom_line(p, g, __builtin_ctzll(m));
+
+            l->wpq_count = 0;
+            sg_dom_line_begin_walks(l);
         }
     }
 }

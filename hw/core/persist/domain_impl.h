@@ -52,6 +52,8 @@ struct line {
     uint16_t nt_cpu;    /* the vCPU, + 1, that has recs of the line in its WC buffers; 0: none */
     uint16_t lost;      /* at a cut: stores that stayed in S2' */
     uint32_t lost_seq;  /* of the newest of them */
+    uint32_t walked_last; /* the last of the leading recs that walks pass over: those in S3 that */
+    uint16_t walked;      /* sg_dom_line_to_wpq() put there; how many; 0: walks begin at the first */
 };
 
 /* ---- What is dirty (page.c) ---- */
@@ -332,6 +334,15 @@ static inline uint64_t sg_dom_full_seq(const struct sg_persist *p, uint32_t low)
 
     return seq > p->seq && seq > UINT32_MAX ? seq - (1ull << 32) : seq;
 }
+/* The line has no stores in write-combining buffers any more, whatever their marks. */
+static inline void sg_dom_line_forget_nt(struct sg_persist *p, struct line *l)
+{
+    p->nt_lines -= l->nt_cpu != 0;
+    l->nt_cpu = 0;
+}
+
+/* ---- walk.c: how far the stores of a line have come ---- */
+
 /* Leading stores that are not in S2', and those up to an event (rounded up over glue). */
 unsigned sg_dom_line_cached(const struct sg_persist *p, const struct line *l);
 unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq);
@@ -343,11 +354,12 @@ unsigned sg_dom_line_flushed(const struct sg_persist *p, const struct line *l, u
                              unsigned vcpu);
 /* S2' -> S2 of the first k stores. */
 void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k);
-/* The line has no stores in write-combining buffers any more, whatever their marks. */
-static inline void sg_dom_line_forget_nt(struct sg_persist *p, struct line *l)
+/* The first k stores are in the write-pending queue. */
+void sg_dom_line_to_wpq(const struct sg_persist *p, struct line *l, unsigned k);
+/* Walks begin at the first store: the list, or what of it is in S3, was changed. */
+static inline void sg_dom_line_begin_walks(struct line *l)
 {
-    p->nt_lines -= l->nt_cpu != 0;
-    l->nt_cpu = 0;
+    l->walked = 0;
 }
 /* A cut may keep exactly the first k stores (or k is 0). */
 bool sg_dom_line_cut_point(const struct sg_persist *p, const struct line *l, unsigned k);
