@@ -156,6 +156,7 @@ static void cut_without_history(struct cut *c, struct extent *e, size_t page_no,
         .stores = SG_DOM_LINE_ATOMS,
     };
     unsigned atoms = SG_DOM_LINE_ATOMS;
+    bool written;
 
     if (c->domain <= SG_PERSIST_ADR) {
         atoms = g->all_or_nothing & bit
@@ -170,7 +171,10 @@ static void cut_without_history(struct cut *c, struct extent *e, size_t page_no,
         atoms = 0;
     }
     row.stores_kept = atoms;
-    if (atoms) {
+    /* Atoms before the first that was stored are as they were: nothing was written. */
+    written = atoms == SG_DOM_LINE_ATOMS ||
+              memcmp(e->media + off, e->visible + off, atoms * SG_PERSIST_ATOM) != 0;
+    if (written) {
         memcpy(e->media + off, e->visible + off, atoms * SG_PERSIST_ATOM);
         sg_dom_heal(c->p, e->base + off, SG_PERSIST_LINE);
     }

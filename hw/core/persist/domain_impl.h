@@ -48,12 +48,12 @@ struct rec {
 struct line {
     uint32_t first, last; /* recs; 0: none */
     uint16_t count;
-    uint16_t wpq_count; /* leading recs that are in S3; only in domain NONE, and at a cut */
-    uint16_t nt_cpu;    /* the vCPU, + 1, that has recs of the line in its WC buffers; 0: none */
-    uint16_t lost;      /* at a cut: stores that stayed in S2' */
-    uint32_t lost_seq;  /* of the newest of them */
+    uint16_t wpq_count;   /* leading recs that are in S3; only in domain NONE, and at a cut */
+    uint16_t nt_cpu;      /* the vCPU, + 1, that has recs of the line in its WC buffers; 0: none */
+    uint16_t lost;        /* at a cut: stores that stayed in S2' */
+    uint32_t lost_seq;    /* of the newest of them */
     uint32_t walked_last; /* the last of the leading recs that walks pass over: those in S3 that */
-    uint16_t walked;      /* sg_dom_line_to_wpq() put there; how many; 0: walks begin at the first */
+    uint16_t walked; /* sg_dom_line_to_wpq() put there; how many; 0: walks begin at the first */
 };
 
 /* ---- What is dirty (page.c) ---- */
@@ -334,6 +334,8 @@ static inline uint64_t sg_dom_full_seq(const struct sg_persist *p, uint32_t low)
 
     return seq > p->seq && seq > UINT32_MAX ? seq - (1ull << 32) : seq;
 }
+/* No cut point is left within what is in S3, nor within what is in S2. */
+void sg_dom_line_join(struct sg_persist *p, struct line *l);
 /* The line has no stores in write-combining buffers any more, whatever their marks. */
 static inline void sg_dom_line_forget_nt(struct sg_persist *p, struct line *l)
 {

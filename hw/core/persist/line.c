@@ -505,3 +505,16 @@ void sg_dom_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, s
         len -= n;
     }
 }
+
+void sg_dom_line_join(struct sg_persist *p, struct line *l)
+{
+    unsigned cached = sg_dom_line_cached(p, l), k = 0;
+
+    for (uint32_t n = l->first; k < cached; n = sg_dom_rec(p, n)->next) {
+        struct rec *r = sg_dom_rec(p, n);
+        bool last = ++k == cached || k == l->wpq_count;
+
+        r->flags = (r->flags & ~(REC_LOOSE | REC_GLUE)) | (last ? 0 : REC_GLUE);
+    }
+    sg_dom_line_begin_walks(l);
+}
