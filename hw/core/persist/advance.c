@@ -179,6 +179,39 @@ bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, 
     return good;
 }
 
+static bool advance_noted_page(struct sg_persist *p, struct extent *e, size_t page_no,
+                               uint64_t lines, enum sg_dom_target to,
+                               const struct sg_persist_flush_note *note)
+{
+    const struct page *g = e->pages[page_no];
+    uint64_t has_history = g->has_history & lines, without = 0;
+    bool good = true;
+
+    for (uint64_t m = g->dirty & ~g->has_history & lines; m; m &= m - 1) {
+        uint64_t seq = sg_dom_full_seq(p, g->ref[__builtin_ctzll(m)]);
+
+        without |= sg_dom_origin(p, seq) <= note->seq ? m & -m : 0;
+    }
+    for (; has_history; has_history &= has_history - 1) {
+        unsigned i = __builtin_ctzll(has_history);
+        unsigned k = sg_dom_line_noted(p, sg_dom_line(p, e->pages[page_no], i), note);
+
+        good &= !k || sg_dom_advance_line(p, e, page_no, i, k, to);
+    }
+    return sg_dom_advance_page(p, e, page_no, without, to, false) && good;
+}
+
+bool sg_dom_advance_noted(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
+                          enum sg_dom_target to, const struct sg_persist_flush_note *note)
+{
+    bool good = true;
+
+    SG_DOM_FOR_PAGES(e, page_no, off, len) {
+        good &= advance_noted_page(p, e, page_no, sg_dom_page_mask(page_no, off, len), to, note);
+    }
+    return good;
+}
+
 static bool drain_page(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
 {
     struct page *g = e->pages[page_no];

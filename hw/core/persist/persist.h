@@ -268,6 +268,22 @@ bool sg_persist_posted_waits(const struct sg_persist *p, uint64_t addr, uint64_t
 enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist_source *source,
                                    uint64_t addr, struct sg_pm_op *op);
 /*
+ * A Flush of a recorded run that takes time.  It takes effect at some instant between its two ends,
+ * nobody knows at which: so nothing of it is certain before its end, and then what was there at its
+ * beginning is.  sg_persist_flush_begins() notes what is there; sg_persist_flush_ends() does the
+ * Flush of that, and leaves what came later where it is.  The latency counts for nothing, and the
+ * log cannot replay it.
+ */
+struct sg_persist_flush_note {
+    uint64_t seq, posted;
+};
+void sg_persist_flush_begins(const struct sg_persist *p, unsigned device,
+                             struct sg_persist_flush_note *note);
+enum sg_pm_result sg_persist_flush_ends(struct sg_persist *p,
+                                        const struct sg_persist_source *source, uint64_t addr,
+                                        const struct sg_pm_op *op,
+                                        const struct sg_persist_flush_note *note);
+/*
  * What a cut at this instant would certainly leave of a range: the media, with S3 where the domain
  * keeps S3, with S2 where it keeps S2.  Does not settle or fence: the caller does if it must.
  * SG_PM_FAILED: uncorrectable or poisoned octets, or range not in extents; buf undefined.

@@ -66,6 +66,26 @@ unsigned sg_dom_line_flushed(const struct sg_persist *p, const struct line *l, u
     return k;
 }
 
+unsigned sg_dom_line_noted(const struct sg_persist *p, const struct line *l,
+                           const struct sg_persist_flush_note *note)
+{
+    unsigned k = 0, i = 0;
+    bool glued = false;
+
+    for (uint32_t n = l->first; n; i++) {
+        const struct rec *r = sg_dom_rec(p, n);
+        bool was_there = r->seq <= note->seq ? r->late <= note->seq - r->seq
+                                             : sg_dom_origin(p, r->seq) <= note->seq;
+
+        if ((was_there && !(r->flags & REC_S2P)) || glued) {
+            k = i + 1;
+            glued = r->flags & REC_GLUE;
+        }
+        n = r->next;
+    }
+    return k;
+}
+
 void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k)
 {
     unsigned left = k - SG_MIN(k, l->walked);
