@@ -95,7 +95,7 @@ static bool may_settle(const struct sg_crash_points *x, const struct sg_persist 
         return x->everything || sg_persist_cpu_waits(p) ||
                (x->placed && sg_persist_posted_waits(p, e->addr, e->len));
     case CLASS_FENCE:
-        return is_busy(x, e->unit) || proves_others(x, p, e);
+        return e->arg == SG_PERSIST_WBINVD || is_busy(x, e->unit) || proves_others(x, p, e);
     case CLASS_FLUSH:
         return e->arg == SG_PERSIST_CLFLUSH || proves_others(x, p, e);
     case CLASS_ATOM:

@@ -336,7 +336,8 @@ enum sg_persist_cpu_fence {
     SG_PERSIST_SFENCE,
     SG_PERSIST_MFENCE,
     SG_PERSIST_LOCKED,    /* locked instruction, XCHG with memory */
-    SG_PERSIST_SERIALIZE, /* CPUID, WBINVD aside; uncached access; interrupt: as a fence */
+    SG_PERSIST_SERIALIZE, /* CPUID, uncached access, interrupt: as a fence */
+    SG_PERSIST_WBINVD,    /* and WBNOINVD: as a fence; then all that the cache has goes to S3 */
     SG_PERSIST_CPU_FENCES,
 };
 /* E7, E8: moves what this vCPU flushed and stored non-temporally to S3.  Cheap if there is none. */
@@ -357,7 +358,7 @@ void sg_persist_cpu_load(struct sg_persist *p, const struct sg_persist_source *s
  * not ordered with the write that tells the device.
  */
 void sg_persist_cpu_sync(struct sg_persist *p);
-/* WBINVD, or an orderly end of the machine: everything visible goes to the media, S0 too. */
+/* An orderly end of the machine: everything visible goes to the media, S0 too. */
 void sg_persist_orderly(struct sg_persist *p);
 /*
  * CPUs that are not tracked write back the range, which lies in one extent: what they changed is on

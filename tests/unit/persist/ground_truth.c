@@ -400,6 +400,17 @@ static void cpu_flush_event(struct gt_world *w, const struct gt_event *e, struct
     }
 }
 
+static void fence_event(struct gt_world *w, const struct gt_event *e, struct gt_part x)
+{
+    gt_step(w, step_fence, &x);
+    for (unsigned line = 0; line < GT_LINES && e->how == SG_PERSIST_WBINVD; line++) {
+        x.at = line * GT_LINE;
+        if (w->t->slip != GT_WBINVD_IS_A_FENCE) {
+            gt_step(w, step_evict, &x);
+        }
+    }
+}
+
 static bool has_uncorrectable(const struct gt_world *w, const struct gt_part *x)
 {
     bool found = false;
@@ -535,7 +546,7 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         cpu_flush_event(w, e, x);
         break;
     case GT_CPU_FENCE:
-        gt_step(w, step_fence, &x);
+        fence_event(w, e, x);
         break;
     case GT_SYNC:
         others_drain(w, -1);

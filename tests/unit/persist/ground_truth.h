@@ -93,7 +93,8 @@ enum gt_slip {
     GT_LOAD_OF_ITS_OCTETS,     /* not of the lines */
     GT_ADAPTERS_DRAIN_BUFFERS, /* with GT_EXACT */
     GT_LINES_STAY_IN_BUFFERS,  /* with GT_ALL_LOADS: who writes the line does not wait */
-    GT_SLIPS_OF_BAD_LINES,     /* from here on: */
+    GT_WBINVD_IS_A_FENCE,
+    GT_SLIPS_OF_BAD_LINES, /* from here on: */
     GT_POISON_STAYS = GT_SLIPS_OF_BAD_LINES,
     GT_POISON_AT_ANY_TIME, /* what was written back before it does not heal */
     GT_UNCORRECTABLE_HEALS,

@@ -146,7 +146,7 @@ void gt_random_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_re
 void gt_random_bad(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
 {
     static const uint8_t kinds[] = {
-        GT_POISON, GT_POISON, GT_POISON, GT_POISON, GT_UNCORRECTABLE, GT_CLEAR_BAD,
+        GT_POISON, GT_POISON, GT_POISON, GT_UNCORRECTABLE, GT_UNCORRECTABLE, GT_CLEAR_BAD,
     };
 
     gt_random_trace(t, seed, who, report);
@@ -163,5 +163,9 @@ void gt_random_bad(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_repo
     }
     for (unsigned i = 0; i < t->count; i++) {
         t->event[i].value = i + 1;
+        if (t->event[i].kind == GT_FLUSH && below(2)) { /* of both lines */
+            t->event[i].at = GT_LINE / 2;
+            t->event[i].units = GT_LINE;
+        }
     }
 }
