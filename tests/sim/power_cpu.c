@@ -34,7 +34,7 @@ static void flush_lines(struct pw_host *x, uint64_t off, uint64_t len, unsigned 
 
 static void fence(struct pw_host *x)
 {
-    enum sg_persist_cpu_fence kind = pw_below(x->w, SG_PERSIST_CPU_FENCES);
+    enum sg_persist_cpu_fence kind = pw_below(x->w, SG_PERSIST_WBINVD);
 
     sg_persist_cpu_fence(x->p, &self, kind);
     PW_TRACE(x, SG_TRACE_CPU_FENCE, &self, .arg = kind);

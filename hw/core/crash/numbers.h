@@ -3,7 +3,7 @@
  * Numbers of a trace's events and of a domain's events, in both directions.
  *
  * One event of a trace may become several of the domain, or none.  So that ten million events and
- * eight platforms fit into memory, an event takes one octet, and sixteen more for each 256.
+ * eight platforms fit into memory, an event takes one octet, and eight more for each 64.
  */
 #ifndef SG_CRASH_NUMBERS_H
 #define SG_CRASH_NUMBERS_H
@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 
-enum { SG_CRASH_NUMBERS_BLOCK = 256 };
+enum { SG_CRASH_NUMBERS_BLOCK = 64 };
 
 struct sg_crash_numbers {
     GByteArray *step; /* of event n + 1: how many of the domain's events it became; 255: see far */

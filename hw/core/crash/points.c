@@ -35,7 +35,7 @@ static const uint8_t class_of[SG_TRACE_KINDS] = {
     [SG_TRACE_FORGET] = CLASS_ANY,
     [SG_TRACE_DEVICE_FENCE] = CLASS_DEVICE,
     [SG_TRACE_DMA_READ] = CLASS_READ,
-    [SG_TRACE_FLUSH_BEGIN] = CLASS_ANY,
+    [SG_TRACE_FLUSH_END] = CLASS_ANY,
     [SG_TRACE_MEDIA_READ] = CLASS_READ,
     [SG_TRACE_POISON] = CLASS_ANY,
     [SG_TRACE_OTHER_WRITE] = CLASS_AT_ONCE,
@@ -95,7 +95,7 @@ static bool may_settle(const struct sg_crash_points *x, const struct sg_persist 
         return x->everything || sg_persist_cpu_waits(p) ||
                (x->placed && sg_persist_posted_waits(p, e->addr, e->len));
     case CLASS_FENCE:
-        return is_busy(x, e->unit) || proves_others(x, p, e);
+        return e->arg == SG_PERSIST_WBINVD || is_busy(x, e->unit) || proves_others(x, p, e);
     case CLASS_FLUSH:
         return e->arg == SG_PERSIST_CLFLUSH || proves_others(x, p, e);
     case CLASS_ATOM:

@@ -17,7 +17,7 @@ struct sg_crash_replay {
     struct sg_persist_extent extent[SG_PERSIST_EXTENTS];
     bool is_cut;         /* and not restarted */
     bool elsewhere;      /* sg_crash_replay_new_for() */
-    GHashTable *flushes; /* (adapter, QP) to struct sg_pm_op */
+    GHashTable *flushes; /* (adapter, QP) to struct flush */
 };
 
 static const char outside[] = "an event outside of persistent memory";
@@ -218,34 +218,47 @@ static const char *dma_read(struct sg_crash_replay *x, const struct sg_trace_eve
     return NULL;
 }
 
-/* A Flush that waits is called again when the recorded one ended. */
+/* A Flush under way. */
+struct flush {
+    struct sg_pm_op op;
+    struct sg_persist_flush_note note;
+};
+
+/* A Flush that waits is called again when the recorded one ended; elsewhere each one waits. */
 static const char *flush(struct sg_crash_replay *x, const struct sg_trace_event *e,
                          const char *name)
 {
     uint64_t key = e->unit << 32 | e->qpn;
     struct sg_persist_source who = source_of(e, SG_PERSIST_ADAPTER);
-    struct sg_pm_op *op = g_hash_table_lookup(x->flushes, &key);
+    struct flush *f = g_hash_table_lookup(x->flushes, &key);
+    enum sg_pm_result result = SG_PM_LATER;
 
     who.mode = 0;
-    if (e->kind == SG_TRACE_FLUSH_END && !op) {
+    if (e->kind == SG_TRACE_FLUSH_END && !f) {
         return NULL; /* it was answered at once */
     }
     if (e->unit >= SG_PERSIST_DEVICES || !is_persistent(x, e->addr, e->len)) {
         return outside;
     }
-    if (!op) {
+    if (!f) {
         if (g_hash_table_size(x->flushes) == SG_CRASH_FLUSHES) {
             return "too many Flushes under way";
         }
-        op = g_new0(struct sg_pm_op, 1);
-        g_hash_table_insert(x->flushes, g_memdup2(&key, sizeof(key)), op);
+        f = g_new0(struct flush, 1);
+        g_hash_table_insert(x->flushes, g_memdup2(&key, sizeof(key)), f);
     }
     if (e->kind == SG_TRACE_FLUSH_BEGIN) {
-        *op = (struct sg_pm_op){ 0 };
+        f->op = (struct sg_pm_op){ 0 };
+        sg_persist_flush_begins(x->p, who.unit, &f->note);
     }
-    op->len = e->len;
-    op->flags = (uint32_t)e->arg;
-    if (sg_persist_flush(x->p, &who, e->addr, op) != SG_PM_LATER) {
+    f->op.len = e->len;
+    f->op.flags = (uint32_t)e->arg;
+    if (!x->elsewhere) {
+        result = sg_persist_flush(x->p, &who, e->addr, &f->op);
+    } else if (e->kind == SG_TRACE_FLUSH_END) {
+        result = sg_persist_flush_ends(x->p, &who, e->addr, &f->op, &f->note);
+    }
+    if (result != SG_PM_LATER) {
         g_hash_table_remove(x->flushes, &key);
     }
     return NULL;

@@ -56,12 +56,6 @@ static bool goes_to_media(const struct sg_persist *p, enum sg_dom_target to)
            p->config.drain == SG_PERSIST_EAGER;
 }
 
-/* Cut points stay: the queue may drain in parts, and an older part of it than a newer one. */
-static void put_in_wpq(struct line *l, unsigned k)
-{
-    l->wpq_count = SG_MAX(l->wpq_count, k);
-}
-
 static void now_clean(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
 {
     struct page *g = e->pages[page_no];
@@ -88,7 +82,7 @@ bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no,
         sg_dom_line_leave_cpu(p, l, k);
     }
     if (k && !goes_to_media(p, to)) {
-        put_in_wpq(l, k);
+        sg_dom_line_to_wpq(p, l, k);
         return true;
     }
     if (k && !sg_dom_media_take(p, e, 1)) {
@@ -108,6 +102,7 @@ bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no,
     }
     l->count -= k;
     l->wpq_count -= SG_MIN(l->wpq_count, k);
+    l->walked -= SG_MIN(l->walked, k);
     if (k) {
         sg_dom_heal(p, e->base + off, SG_PERSIST_LINE);
     }
@@ -184,6 +179,39 @@ bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, 
     return good;
 }
 
+static bool advance_noted_page(struct sg_persist *p, struct extent *e, size_t page_no,
+                               uint64_t lines, enum sg_dom_target to,
+                               const struct sg_persist_flush_note *note)
+{
+    const struct page *g = e->pages[page_no];
+    uint64_t has_history = g->has_history & lines, without = 0;
+    bool good = true;
+
+    for (uint64_t m = g->dirty & ~g->has_history & lines; m; m &= m - 1) {
+        uint64_t seq = sg_dom_full_seq(p, g->ref[__builtin_ctzll(m)]);
+
+        without |= sg_dom_origin(p, seq) <= note->seq ? m & -m : 0;
+    }
+    for (; has_history; has_history &= has_history - 1) {
+        unsigned i = __builtin_ctzll(has_history);
+        unsigned k = sg_dom_line_noted(p, sg_dom_line(p, e->pages[page_no], i), note);
+
+        good &= !k || sg_dom_advance_line(p, e, page_no, i, k, to);
+    }
+    return sg_dom_advance_page(p, e, page_no, without, to, false) && good;
+}
+
+bool sg_dom_advance_noted(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
+                          enum sg_dom_target to, const struct sg_persist_flush_note *note)
+{
+    bool good = true;
+
+    SG_DOM_FOR_PAGES(e, page_no, off, len) {
+        good &= advance_noted_page(p, e, page_no, sg_dom_page_mask(page_no, off, len), to, note);
+    }
+    return good;
+}
+
 static bool drain_page(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
 {
     struct page *g = e->pages[page_no];
@@ -249,7 +277,10 @@ void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e)
 
         g->in_wpq = 0;
         for (uint64_t m = g->has_history; m; m &= m - 1) {
-            sg_dom_line(p, g, __builtin_ctzll(m))->wpq_count = 0;
+            struct line *l = sg_dom_line(p, g, __builtin_ctzll(m));
+
+            l->wpq_count = 0;
+            sg_dom_line_begin_walks(l);
         }
     }
 }

@@ -25,6 +25,7 @@ static void check_line(const struct sg_persist *p, const struct extent *e, uint6
         sg_assert(!(glued && in_buffer && !before));
         sg_assert(!(in_buffer && count <= l->wpq_count));
         sg_assert(!(count == l->wpq_count && r->flags & REC_GLUE));
+        sg_assert(!(count == l->walked && (n != l->walked_last || r->flags & REC_GLUE)));
         buffered += r->flags & REC_SB ? 1 : 0;
         waits += r->flags & REC_WC ? 1 : 0;
         glued = r->flags & REC_GLUE;
@@ -33,7 +34,7 @@ static void check_line(const struct sg_persist *p, const struct extent *e, uint6
     }
     sg_assert(count == l->count && count >= 1 && count <= p->limits.line_stores);
     sg_assert(last == l->last && !glued);
-    sg_assert(l->wpq_count <= l->count);
+    sg_assert(l->walked <= l->wpq_count && l->wpq_count <= l->count);
     sg_assert(!l->wpq_count || p->config.domain == SG_PERSIST_NONE);
     sg_assert(!buffered || sg_dom_is_busy(p, sg_dom_rec(p, l->last)->cpu - 1));
     sg_assert((waits != 0) == (l->nt_cpu != 0));

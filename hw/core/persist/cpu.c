@@ -503,17 +503,34 @@ static void carry_out_flushes(struct sg_persist *p, struct cpu *c)
     g_array_set_size(c->flushes, 0);
 }
 
+/* What is in S2', of other processors, stays there. */
+static void write_back_cache(struct sg_persist *p)
+{
+    for (unsigned i = 0; i < p->extent_count; i++) {
+        if (p->extent[i].used) {
+            sg_dom_advance_range(p, &p->extent[i], 0, p->extent[i].size, SG_DOM_TO_S3, false);
+        }
+    }
+}
+
 void sg_persist_cpu_fence(struct sg_persist *p, const struct sg_persist_source *source,
                           enum sg_persist_cpu_fence kind)
 {
     struct cpu *c = source->unit < SG_PERSIST_VCPUS ? p->cpu[source->unit] : NULL;
+    bool waits = c && (c->sb.count | c->wc.count | c->flushes->len);
+    bool all = kind == SG_PERSIST_WBINVD && p->config.cpu_tracking;
 
-    if (!c || !(c->sb.count | c->wc.count | c->flushes->len) || p->frozen) {
+    if (source->unit >= SG_PERSIST_VCPUS || !(waits || all) || p->frozen) {
         return;
     }
     sg_dom_log(p, SG_PERSIST_EV_CPU_FENCE, source, 0, 0, kind);
-    sg_dom_cpu_drain(p, source->unit);
-    carry_out_flushes(p, c);
+    if (waits) {
+        sg_dom_cpu_drain(p, source->unit);
+        carry_out_flushes(p, c);
+    }
+    if (all) {
+        write_back_cache(p);
+    }
     sg_dom_input_done(p);
 }
 

@@ -177,6 +177,7 @@ static void cut_without_history(struct cut *c, struct extent *e, size_t page_no,
         .stores = SG_DOM_LINE_ATOMS,
     };
     unsigned atoms = SG_DOM_LINE_ATOMS;
+    bool written;
 
     if (c->domain <= SG_PERSIST_ADR) {
         atoms = g->all_or_nothing & bit
@@ -194,7 +195,10 @@ static void cut_without_history(struct cut *c, struct extent *e, size_t page_no,
     if (atoms < SG_DOM_LINE_ATOMS) {
         line_lost(c, e->base + off, sg_dom_full_seq(c->p, g->ref[i]));
     }
-    if (atoms) {
+    /* Atoms before the first that was stored are as they were: nothing was written. */
+    written = atoms == SG_DOM_LINE_ATOMS ||
+              memcmp(e->media + off, e->visible + off, atoms * SG_PERSIST_ATOM) != 0;
+    if (written) {
         memcpy(e->media + off, e->visible + off, atoms * SG_PERSIST_ATOM);
         sg_dom_heal(c->p, e->base + off, SG_PERSIST_LINE);
     }

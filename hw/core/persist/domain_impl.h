@@ -48,10 +48,12 @@ struct rec {
 struct line {
     uint32_t first, last; /* recs; 0: none */
     uint16_t count;
-    uint16_t wpq_count; /* leading recs that are in S3; only in domain NONE, and at a cut */
-    uint16_t nt_cpu;    /* the vCPU, + 1, that has recs of the line in its WC buffers; 0: none */
-    uint16_t lost;      /* at a cut: stores that stayed in S2' */
-    uint32_t lost_seq;  /* of the newest of them */
+    uint16_t wpq_count;   /* leading recs that are in S3; only in domain NONE, and at a cut */
+    uint16_t nt_cpu;      /* the vCPU, + 1, that has recs of the line in its WC buffers; 0: none */
+    uint16_t lost;        /* at a cut: stores that stayed in S2' */
+    uint32_t lost_seq;    /* of the newest of them */
+    uint32_t walked_last; /* the last of the leading recs that walks pass over: those in S3 that */
+    uint16_t walked; /* sg_dom_line_to_wpq() put there; how many; 0: walks begin at the first */
 };
 
 /* ---- What is dirty (page.c) ---- */
@@ -156,8 +158,9 @@ struct sg_persist {
     GHashTable *conns;     /* key to struct sg_dom_conn, those with something in S0 */
     GPtrArray *conn_order; /* the same, oldest first, so that runs repeat */
     struct fifo s1[SG_PERSIST_DEVICES];
-    uint64_t s1_devices;   /* bits: those with something in S1 */
-    uint64_t place_due_ns; /* no piece of S0 is due earlier */
+    uint64_t s1_devices;                 /* bits: those with something in S1 */
+    uint64_t posted[SG_PERSIST_DEVICES]; /* pieces that ever came to S1 */
+    uint64_t place_due_ns;               /* no piece of S0 is due earlier */
     uint64_t posted_due_ns;
     GArray *origins;       /* inputs of stores that waited in S0 or S1 (origin.c) */
     uint64_t origins_full; /* pairs in it at which it is pruned */
@@ -332,6 +335,17 @@ static inline uint64_t sg_dom_full_seq(const struct sg_persist *p, uint32_t low)
 
     return seq > p->seq && seq > UINT32_MAX ? seq - (1ull << 32) : seq;
 }
+/* No cut point is left within what is in S3, nor within what is in S2. */
+void sg_dom_line_join(struct sg_persist *p, struct line *l);
+/* The line has no stores in write-combining buffers any more, whatever their marks. */
+static inline void sg_dom_line_forget_nt(struct sg_persist *p, struct line *l)
+{
+    p->nt_lines -= l->nt_cpu != 0;
+    l->nt_cpu = 0;
+}
+
+/* ---- walk.c: how far the stores of a line have come ---- */
+
 /* Leading stores that are not in S2', and those up to an event (rounded up over glue). */
 unsigned sg_dom_line_cached(const struct sg_persist *p, const struct line *l);
 unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq);
@@ -343,11 +357,15 @@ unsigned sg_dom_line_flushed(const struct sg_persist *p, const struct line *l, u
                              unsigned vcpu);
 /* S2' -> S2 of the first k stores. */
 void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k);
-/* The line has no stores in write-combining buffers any more, whatever their marks. */
-static inline void sg_dom_line_forget_nt(struct sg_persist *p, struct line *l)
+/* Those that a noted Flush covers: what had left the processors by then. */
+unsigned sg_dom_line_noted(const struct sg_persist *p, const struct line *l,
+                           const struct sg_persist_flush_note *note);
+/* The first k stores are in the write-pending queue. */
+void sg_dom_line_to_wpq(const struct sg_persist *p, struct line *l, unsigned k);
+/* Walks begin at the first store: the list, or what of it is in S3, was changed. */
+static inline void sg_dom_line_begin_walks(struct line *l)
 {
-    p->nt_lines -= l->nt_cpu != 0;
-    l->nt_cpu = 0;
+    l->walked = 0;
 }
 /* A cut may keep exactly the first k stores (or k is 0). */
 bool sg_dom_line_cut_point(const struct sg_persist *p, const struct line *l, unsigned k);
@@ -363,6 +381,9 @@ bool sg_dom_advance_page(struct sg_persist *p, struct extent *e, size_t page_no,
                          enum sg_dom_target to, bool all);
 bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
                           enum sg_dom_target to, bool all);
+/* Moves of a range what a noted Flush covers. */
+bool sg_dom_advance_noted(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
+                          enum sg_dom_target to, const struct sg_persist_flush_note *note);
 /* Moves data in S3 to S4 (domain NONE). */
 bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 /* Data in S3 that could not go to the media return to S2: there is no queue any more. */
@@ -404,6 +425,13 @@ void sg_dom_become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *b
 /* What of S1 is for these lines has arrived, and what is before it. */
 void sg_dom_leave_s1(struct sg_persist *p, uint64_t lo, uint64_t last);
 bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
+/* What a noted Flush of this source covers becomes visible: its S1, its connection's S0. */
+void sg_dom_noted_arrives(struct sg_persist *p, const struct sg_persist_source *source,
+                          const struct sg_persist_flush_note *note);
+void sg_dom_noted_leaves_s0(struct sg_persist *p, const struct sg_persist_source *source,
+                            const struct sg_persist_flush_note *note);
+/* A piece that is in no queue becomes visible. */
+void sg_dom_pass(struct sg_persist *p, struct piece *x);
 /* At a cut: the next octets of a queue, all of its head at most, become visible. */
 void sg_dom_arrive(struct sg_persist *p, struct fifo *f, uint32_t octets);
 
@@ -433,7 +461,8 @@ void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 
 void sg_dom_flush_begin(struct sg_persist *p, const struct sg_persist_source *source);
 bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *source,
-                         uint64_t addr, uint64_t len, unsigned flags);
+                         uint64_t addr, uint64_t len, unsigned flags,
+                         const struct sg_persist_flush_note *note);
 /* In arg of a FLUSH event. */
 enum sg_dom_flush_halves { SG_DOM_FLUSH_BEGIN = 0x100, SG_DOM_FLUSH_FINISH = 0x200 };
 

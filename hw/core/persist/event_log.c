@@ -346,7 +346,7 @@ static void replay_flush(struct sg_persist *p, const struct sg_persist_event *e,
         sg_dom_flush_begin(p, who);
     }
     if (e->arg & SG_DOM_FLUSH_FINISH) {
-        sg_dom_flush_finish(p, who, e->addr, len, flags);
+        sg_dom_flush_finish(p, who, e->addr, len, flags, NULL);
     }
     sg_dom_input_done(p);
 }

@@ -96,24 +96,56 @@ static bool cut_out(struct sg_dom_bad_ranges *b, uint64_t addr, uint64_t len)
     return true;
 }
 
+/*
+ * Lines become poisoned before anything moves on that can wait.  So whatever is written to them
+ * from here on, to heal them, has all that was in the cache, or all that was in the queue.
+ */
+static void strike(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
+{
+    SG_DOM_FOR_PAGES(e, page_no, off, len) {
+        struct page *g = e->pages[page_no];
+
+        for (uint64_t m = g->dirty & sg_dom_page_mask(page_no, off, len); m; m &= m - 1) {
+            unsigned i = __builtin_ctzll(m);
+            const uint8_t *now = e->visible + page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
+
+            if (g->has_history & m & -m) {
+                sg_dom_line_join(p, sg_dom_line(p, g, i));
+            } else {
+                bool scarce = p->recs.live >= p->limits.stores;
+
+                g->all_or_nothing |= m & -m;
+                p->merged += scarce;
+                if (!scarce) { /* else a later store of all of it is merged */
+                    sg_dom_line_begin_history(p, e, page_no, i, now);
+                }
+            }
+        }
+    }
+}
+
 bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
                          enum sg_persist_bad_kind kind)
 {
     uint64_t lo = sg_align_down(addr, SG_PERSIST_LINE), off;
     uint64_t hi = sg_align_up(addr + len, SG_PERSIST_LINE);
     struct sg_dom_bad_ranges *b = list_of(p, kind);
+    struct extent *e = len ? sg_dom_extent(p, addr, len, &off) : NULL;
 
     /* Extents are whole lines: only at the end of all addresses does hi wrap. */
-    if (!len || !sg_dom_extent(p, addr, len, &off) || hi <= lo) {
+    if (!e || hi <= lo) {
         return false;
     }
     if (!b->range) {
         b->range = g_new(struct sg_persist_bad, SG_PERSIST_BAD_RANGES);
     }
+    if (!covers(b, lo, hi - lo) && b->count >= SG_PERSIST_BAD_RANGES) {
+        return false;
+    }
+    if (kind == SG_PERSIST_POISONED && !p->frozen) {
+        strike(p, e, off, len);
+    }
     if (!covers(b, lo, hi - lo)) {
-        if (b->count >= SG_PERSIST_BAD_RANGES) {
-            return false;
-        }
         p->bad_generation++;
         cut_out(b, lo, hi - lo); /* splits none */
         insert(b, first_after(b, lo),

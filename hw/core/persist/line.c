@@ -98,6 +98,7 @@ static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
             kept++;
         }
     }
+    sg_dom_line_begin_walks(l);
     if (l->wpq_count) {
         l->wpq_count = kept + (l->wpq_count > taken ? l->wpq_count - taken : 0);
     }
@@ -505,83 +506,15 @@ void sg_dom_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, s
     }
 }
 
-unsigned sg_dom_line_cached(const struct sg_persist *p, const struct line *l)
+void sg_dom_line_join(struct sg_persist *p, struct line *l)
 {
-    unsigned k = 0;
+    unsigned cached = sg_dom_line_cached(p, l), k = 0;
 
-    for (uint32_t n = l->first; n; k++) {
-        const struct rec *r = sg_dom_rec(p, n);
-
-        if (r->flags & REC_S2P) {
-            break;
-        }
-        n = r->next;
-    }
-    return k;
-}
-
-unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq)
-{
-    unsigned k = 0, i = 0;
-    bool glued = false;
-
-    for (uint32_t n = l->first; n; i++) {
-        const struct rec *r = sg_dom_rec(p, n);
-
-        if (r->seq <= seq || glued) {
-            k = i + 1;
-            glued = r->flags & REC_GLUE;
-        }
-        n = r->next;
-    }
-    return k;
-}
-
-unsigned sg_dom_line_flushed(const struct sg_persist *p, const struct line *l, uint64_t seq,
-                             unsigned vcpu)
-{
-    unsigned k = 0, i = 0;
-    bool glued = false;
-
-    for (uint32_t n = l->first; n; i++) {
-        const struct rec *r = sg_dom_rec(p, n);
-
-        if ((r->seq <= seq &&
-             (r->cpu == vcpu + 1 || (!(r->flags & REC_S2P) && r->late <= seq - r->seq))) ||
-            glued) {
-            k = i + 1;
-            glued = r->flags & REC_GLUE;
-        }
-        n = r->next;
-    }
-    return k;
-}
-
-void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k)
-{
-    bool waits = false;
-
-    for (uint32_t n = l->first; n; k -= k > 0) {
+    for (uint32_t n = l->first; k < cached; n = sg_dom_rec(p, n)->next) {
         struct rec *r = sg_dom_rec(p, n);
+        bool last = ++k == cached || k == l->wpq_count;
 
-        if (k && r->flags & REC_S2P) {
-            r->flags &= ~REC_S2P;
-            r->late = SG_MIN(p->seq - r->seq, UINT32_MAX);
-        }
-        waits |= r->flags & REC_WC;
-        n = r->next;
+        r->flags = (r->flags & ~(REC_LOOSE | REC_GLUE)) | (last ? 0 : REC_GLUE);
     }
-    if (!waits) {
-        sg_dom_line_forget_nt(p, l);
-    }
-}
-
-bool sg_dom_line_cut_point(const struct sg_persist *p, const struct line *l, unsigned k)
-{
-    uint32_t n = l->first;
-
-    for (unsigned i = 1; i < k && n; i++) {
-        n = sg_dom_rec(p, n)->next;
-    }
-    return k == 0 || (n && !(sg_dom_rec(p, n)->flags & REC_GLUE));
+    sg_dom_line_begin_walks(l);
 }

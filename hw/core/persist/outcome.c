@@ -102,6 +102,7 @@ static void lose_in_cpu(struct cut *c, struct line *l, unsigned count, unsigned 
 
     l->first = l->last = 0;
     l->count = 0;
+    sg_dom_line_begin_walks(l);
     for (unsigned i = 0; i < count; i++, n = next) {
         struct rec *r = sg_dom_rec(c->p, n);
 

@@ -268,6 +268,22 @@ bool sg_persist_posted_waits(const struct sg_persist *p, uint64_t addr, uint64_t
 enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist_source *source,
                                    uint64_t addr, struct sg_pm_op *op);
 /*
+ * A Flush of a recorded run that takes time.  It takes effect at some instant between its two ends,
+ * nobody knows at which: so nothing of it is certain before its end, and then what was there at its
+ * beginning is.  sg_persist_flush_begins() notes what is there; sg_persist_flush_ends() does the
+ * Flush of that, and leaves what came later where it is.  The latency counts for nothing, and the
+ * log cannot replay it.
+ */
+struct sg_persist_flush_note {
+    uint64_t seq, posted;
+};
+void sg_persist_flush_begins(const struct sg_persist *p, unsigned device,
+                             struct sg_persist_flush_note *note);
+enum sg_pm_result sg_persist_flush_ends(struct sg_persist *p,
+                                        const struct sg_persist_source *source, uint64_t addr,
+                                        const struct sg_pm_op *op,
+                                        const struct sg_persist_flush_note *note);
+/*
  * What a cut at this instant would certainly leave of a range: the media, with S3 where the domain
  * keeps S3, with S2 where it keeps S2.  Does not settle or fence: the caller does if it must.
  * SG_PM_FAILED: uncorrectable or poisoned octets, or range not in extents; buf undefined.
@@ -320,7 +336,8 @@ enum sg_persist_cpu_fence {
     SG_PERSIST_SFENCE,
     SG_PERSIST_MFENCE,
     SG_PERSIST_LOCKED,    /* locked instruction, XCHG with memory */
-    SG_PERSIST_SERIALIZE, /* CPUID, WBINVD aside; uncached access; interrupt: as a fence */
+    SG_PERSIST_SERIALIZE, /* CPUID, uncached access, interrupt: as a fence */
+    SG_PERSIST_WBINVD,    /* and WBNOINVD: as a fence; then all that the cache has goes to S3 */
     SG_PERSIST_CPU_FENCES,
 };
 /* E7, E8: moves what this vCPU flushed and stored non-temporally to S3.  Cheap if there is none. */
@@ -341,7 +358,7 @@ void sg_persist_cpu_load(struct sg_persist *p, const struct sg_persist_source *s
  * not ordered with the write that tells the device.
  */
 void sg_persist_cpu_sync(struct sg_persist *p);
-/* WBINVD, or an orderly end of the machine: everything visible goes to the media, S0 too. */
+/* An orderly end of the machine: everything visible goes to the media, S0 too. */
 void sg_persist_orderly(struct sg_persist *p);
 /*
  * CPUs that are not tracked write back the range, which lies in one extent: what they changed is on

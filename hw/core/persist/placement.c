@@ -75,6 +75,27 @@ void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
     drop_conn(p, c);
 }
 
+/* Past what other connections have posted since: the Flush may have been before that. */
+void sg_dom_noted_leaves_s0(struct sg_persist *p, const struct sg_persist_source *source,
+                            const struct sg_persist_flush_note *note)
+{
+    struct sg_dom_conn *c = find_conn(p, source->unit, source->qpn);
+    struct piece *prev = NULL;
+
+    while (c && (prev ? prev->next : c->s0.head)) {
+        struct piece *x = prev ? prev->next : c->s0.head;
+
+        if (x->seq <= note->seq) {
+            sg_dom_pass(p, sg_dom_fifo_take(&c->s0, prev));
+        } else {
+            prev = x;
+        }
+    }
+    if (c && !c->s0.head) {
+        drop_conn(p, c);
+    }
+}
+
 void sg_dom_place_clear(struct sg_persist *p)
 {
     while (p->conn_order->len) {

@@ -145,6 +145,35 @@ bool sg_dom_drain_posted(struct sg_persist *p, unsigned device)
     return true;
 }
 
+void sg_dom_pass(struct sg_persist *p, struct piece *x)
+{
+    struct fifo alone = { .head = NULL };
+
+    sg_dom_fifo_push(&alone, x);
+    sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
+    arrive(p, &alone, x->len, visible_seq(p, x, x->len));
+}
+
+/* Of S1 what was there, and what the connection has brought there since. */
+void sg_dom_noted_arrives(struct sg_persist *p, const struct sg_persist_source *source,
+                          const struct sg_persist_flush_note *note)
+{
+    const struct fifo *f = &p->s1[source->unit];
+    uint64_t since = p->posted[source->unit] - note->posted;
+    uint64_t old = f->count > since ? f->count - since : 0, n = 0, until = 0;
+
+    for (const struct piece *x = f->head; x; x = x->next) {
+        n++;
+        if (n <= old || (x->source.qpn == source->qpn && x->seq <= note->seq)) {
+            until = n;
+        }
+    }
+    while (until--) {
+        post_head_visible(p, source->unit);
+    }
+    sg_dom_noted_leaves_s0(p, source, note);
+}
+
 /* The device posts a piece. */
 void sg_dom_post(struct sg_persist *p, struct piece *x)
 {
@@ -153,6 +182,7 @@ void sg_dom_post(struct sg_persist *p, struct piece *x)
 
     sg_dom_log(p, SG_PERSIST_EV_POSTED, &x->source, x->addr, x->len, 0);
     sg_dom_fifo_push(f, x);
+    p->posted[device]++;
     p->s1_devices |= 1ull << device;
     p->merged += f->octets > p->limits.s1_octets;
     while (f->head &&

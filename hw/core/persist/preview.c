@@ -24,6 +24,7 @@ static uint32_t copy_line(const struct excerpt *x, const struct line *from)
 
     *l = *from;
     l->first = l->last = 0;
+    sg_dom_line_begin_walks(l);
     x->p->nt_lines += l->nt_cpu != 0;
     for (uint32_t r = from->first; r; r = sg_dom_rec(x->from, r)->next) {
         uint32_t copy = sg_dom_pool_get(&x->p->recs);

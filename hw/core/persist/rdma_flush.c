@@ -18,8 +18,11 @@ void sg_dom_flush_begin(struct sg_persist *p, const struct sg_persist_source *so
 }
 
 /* E10 of the part of a range that lies in one extent. */
-static bool persist_part(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
+static bool persist_part(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
+                         const struct sg_persist_flush_note *note)
 {
+    enum sg_dom_target to = p->config.domain == SG_PERSIST_NONE ? SG_DOM_TO_S4 : SG_DOM_TO_S3;
+    bool moved;
     struct sg_persist_faults *f = &e->faults;
     bool untracked = !p->config.cpu_tracking && len <= p->config.untracked_flush_max;
 
@@ -33,14 +36,14 @@ static bool persist_part(struct sg_persist *p, struct extent *e, uint64_t off, u
     if (untracked) {
         sg_dom_mark_untracked(p, e, off, len);
     }
-    return sg_dom_advance_range(p, e, off, len,
-                                p->config.domain == SG_PERSIST_NONE ? SG_DOM_TO_S4 : SG_DOM_TO_S3,
-                                false) &&
-           !sg_dom_bad(p, e->base + off, len, SG_PERSIST_POISONED);
+    moved = note ? sg_dom_advance_noted(p, e, off, len, to, note)
+                 : sg_dom_advance_range(p, e, off, len, to, false);
+    return moved && !sg_dom_bad(p, e->base + off, len, SG_PERSIST_POISONED);
 }
 
 bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *source,
-                         uint64_t addr, uint64_t len, unsigned flags)
+                         uint64_t addr, uint64_t len, unsigned flags,
+                         const struct sg_persist_flush_note *note)
 {
     uint64_t at = addr, left = len, off;
     bool good = true;
@@ -50,7 +53,7 @@ bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *s
         struct extent *e = sg_dom_extent(p, at, 1, &off);
         uint64_t n = e ? SG_MIN(left, e->size - off) : left;
 
-        good = e && persist_part(p, e, off, n) && good;
+        good = e && persist_part(p, e, off, n, note) && good;
         at += n;
         left -= n;
     }
@@ -111,7 +114,7 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
         sg_dom_flush_begin(p, source);
     }
     if (halves & SG_DOM_FLUSH_FINISH) {
-        good = sg_dom_flush_finish(p, source, addr, op->len, flags);
+        good = sg_dom_flush_finish(p, source, addr, op->len, flags, NULL);
     }
     sg_dom_input_done(p);
     if (p->frozen) {
@@ -120,6 +123,34 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
     if (!(halves & SG_DOM_FLUSH_FINISH)) {
         return SG_PM_LATER;
     }
+    return good ? SG_PM_DONE : SG_PM_FAILED;
+}
+
+void sg_persist_flush_begins(const struct sg_persist *p, unsigned device,
+                             struct sg_persist_flush_note *note)
+{
+    *note = (struct sg_persist_flush_note){
+        .seq = p->seq,
+        .posted = device < SG_PERSIST_DEVICES ? p->posted[device] : 0,
+    };
+}
+
+enum sg_pm_result sg_persist_flush_ends(struct sg_persist *p,
+                                        const struct sg_persist_source *source, uint64_t addr,
+                                        const struct sg_pm_op *op,
+                                        const struct sg_persist_flush_note *note)
+{
+    unsigned flags = op->flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
+    bool good;
+
+    if (p->frozen || !flags || source->unit >= SG_PERSIST_DEVICES ||
+        (op->len && !(sg_persist_query(p, addr, op->len) & SG_PM_PERSISTENT))) {
+        return SG_PM_FAILED;
+    }
+    sg_dom_log(p, SG_PERSIST_EV_FLUSH, source, addr, op->len, flags | SG_DOM_FLUSH_FINISH);
+    sg_dom_noted_arrives(p, source, note);
+    good = sg_dom_flush_finish(p, source, addr, op->len, flags, note);
+    sg_dom_input_done(p);
     return good ? SG_PM_DONE : SG_PM_FAILED;
 }
 

@@ -30,7 +30,7 @@ enum {
     HASH_MAX = 64,
     ADDRESSES = 36, /* two addresses of 16 octets, two ports */
     FLUSH_KINDS = 3,
-    FENCE_KINDS = 4,
+    FENCE_KINDS = 5,
     STORE_FLAGS = 8,
     MODES = 3,
     MILESTONES = 5,

@@ -23,7 +23,7 @@ enum sg_trace_kind {
     SG_TRACE_CPU_FLUSH,  /* CLWB, CLFLUSHOPT, CLFLUSH */
     SG_TRACE_CPU_FENCE,  /* SFENCE, MFENCE, locked and serialising instructions */
     SG_TRACE_CPU_SYNC,   /* a device is told something */
-    SG_TRACE_ORDERLY,    /* WBINVD, or an orderly end of the machine */
+    SG_TRACE_ORDERLY,    /* an orderly end of the machine */
     SG_TRACE_WRITE_BACK, /* untracked CPUs write back a range */
     SG_TRACE_DEEP_FLUSH, /* flush hint */
 

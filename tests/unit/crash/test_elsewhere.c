@@ -102,10 +102,50 @@ static void time_stands_still(void)
     T_EQ_U64(at(visible, 0), 0);
     place(x, 1, 8, 8);
     plain(x, SG_TRACE_FLUSH_BEGIN, 0, 64, SG_FLUSH_PERSISTENT);
-    T_EQ_U64(at(media, 8), 8); /* without its latency */
+    T_EQ_U64(at(media, 8), 0); /* not before its end */
     T_EQ_U64(at(visible, 0), 0);
     plain(x, SG_TRACE_FLUSH_END, 0, 64, SG_FLUSH_PERSISTENT);
+    T_EQ_U64(at(media, 8), 8);
     T_EQ_U64(at(media, 0), 0);
+    sg_crash_replay_free(x);
+}
+
+static void store(struct sg_crash_replay *x, uint64_t at, uint64_t value)
+{
+    uint8_t data[8];
+
+    sg_put_le64(data, value);
+    event(x,
+          (struct sg_trace_event){
+              .kind = SG_TRACE_STORE, .addr = BASE + at, .len = 8, .data = data, .at = 1 },
+          NULL);
+}
+
+/* A Flush is certain at its end, and covers what was there at its beginning. */
+static void flush_takes_time(void)
+{
+    struct sg_crash_replay *x = up("cpu-tracking=on\n");
+
+    store(x, 0, 1);
+    place(x, 1, 64, 2);
+    place(x, 1, 128, 3);
+    plain(x, SG_TRACE_FLUSH_BEGIN, 0, 256, SG_FLUSH_PERSISTENT);
+    store(x, 8, 4);
+    place(x, 1, 192, 5);
+    plain(x, SG_TRACE_LOAD, 64, 8, 0);
+    T_EQ_U64(at(visible, 64), 2);
+    T_EQ_U64(at(media, 0), 0);
+    T_EQ_U64(at(media, 64), 0);
+    plain(x, SG_TRACE_FLUSH_END, 0, 256, SG_FLUSH_PERSISTENT);
+    T_EQ_U64(at(media, 0), 1);
+    T_EQ_U64(at(media, 8), 0);
+    T_EQ_U64(at(media, 64), 2);
+    T_EQ_U64(at(media, 128), 3);
+    T_EQ_U64(at(visible, 192), 0);
+    plain(x, SG_TRACE_FLUSH_BEGIN, 0, 256, SG_FLUSH_PERSISTENT);
+    plain(x, SG_TRACE_FLUSH_END, 0, 256, SG_FLUSH_PERSISTENT);
+    T_EQ_U64(at(media, 8), 4);
+    T_EQ_U64(at(media, 192), 5);
     sg_crash_replay_free(x);
 }
 
@@ -159,6 +199,7 @@ static void refusals(void)
 static const struct t_case cases[] = {
     { "the platform is the caller's, the rest the run's", platform },
     { "nothing moves on because time passes", time_stands_still },
+    { "a Flush covers its beginning, and is certain at its end", flush_takes_time },
     { "what was read when it was recorded has arrived", what_was_seen },
     { "power cuts and settings that cannot be", refusals },
 };

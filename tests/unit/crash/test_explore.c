@@ -131,7 +131,7 @@ static void window(void)
     xr_write(&r, 1, LOG, 1, true);
     xr_mark(&r, XR_CLIENT, "acknowledged", "");
     xr_frame(&r, XR_CLIENT);
-    end = sg_trace_writer_events(r.machine[XR_TARGET].writer) + 2;
+    end = sg_trace_writer_events(r.machine[XR_TARGET].writer) + 3; /* flush-end */
     xr_flush(&r, 1, LOG, 64);
     expect_broken(&r, SG_CRASH_ACK_DEFAULT, ALL);
     for (unsigned i = 0; i < r.platforms; i++) {
@@ -140,6 +140,36 @@ static void window(void)
         T_EQ_U64(bug(&r, 0)->on[i]->until, end);
     }
     xr_free(&r);
+}
+
+/* A mark that comes while a Flush is under way trusts it too early. */
+static void during_a_flush(void)
+{
+    struct xr r;
+
+    for (unsigned late = 0; late < 2; late++) {
+        struct sg_trace_event e = {
+            .kind = SG_TRACE_FLUSH_BEGIN,
+            .qpn = 1,
+            .addr = XR_BASE + LOG,
+            .len = 64,
+            .arg = SG_FLUSH_PERSISTENT,
+        };
+
+        start(&r, "");
+        xr_write(&r, 1, LOG, 1, false);
+        xr_event(&r, XR_TARGET, e);
+        if (!late) {
+            xr_durable(&r, LOG, 8);
+        }
+        e.kind = SG_TRACE_FLUSH_END;
+        xr_event(&r, XR_TARGET, e);
+        if (late) {
+            xr_durable(&r, LOG, 8);
+        }
+        expect_broken(&r, SG_CRASH_ACK_DEFAULT, late ? "" : ALL);
+        xr_free(&r);
+    }
 }
 
 /* ---- A server that marks records as valid ---- */
@@ -329,6 +359,7 @@ static const struct t_case cases[] = {
     { "a Flush of the wrong range", flush_of_the_wrong_range },
     { "a Flush by another queue pair", flush_by_another_queue_pair },
     { "how long data may be lost", window },
+    { "a mark before a Flush has ended", during_a_flush },
     { "a server's marks, flushed or not", server_marks },
     { "breaches with one cause are one bug", causes },
     { "what the platform never claimed is no bug", not_claimed },

@@ -107,8 +107,7 @@ static bool step_evict(const struct gt_world *w, struct gt_machine *m, const str
 
 static bool step_drain(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
-    (void)w;
-    gt_drain(m, gt_line_of(x));
+    gt_drain(w, m, gt_line_of(x));
     return true;
 }
 
@@ -156,6 +155,23 @@ static bool step_read(const struct gt_world *w, struct gt_machine *m, const stru
             return false;
         }
     }
+    return true;
+}
+
+/* Of the machines only those in which nothing of the line has moved on that could still wait. */
+static bool step_poison(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
+{
+    unsigned line = gt_line_of(x);
+
+    m->poisoned[line] = 1;
+    return w->t->slip == GT_POISON_AT_ANY_TIME ||
+           (m->queued[line] == w->least_queued[line] && m->written[line] == w->least_written[line]);
+}
+
+static bool step_clear(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
+{
+    (void)w;
+    m->poisoned[gt_line_of(x)] = 0;
     return true;
 }
 
@@ -384,6 +400,27 @@ static void cpu_flush_event(struct gt_world *w, const struct gt_event *e, struct
     }
 }
 
+static void fence_event(struct gt_world *w, const struct gt_event *e, struct gt_part x)
+{
+    gt_step(w, step_fence, &x);
+    for (unsigned line = 0; line < GT_LINES && e->how == SG_PERSIST_WBINVD; line++) {
+        x.at = line * GT_LINE;
+        if (w->t->slip != GT_WBINVD_IS_A_FENCE) {
+            gt_step(w, step_evict, &x);
+        }
+    }
+}
+
+static bool has_uncorrectable(const struct gt_world *w, const struct gt_part *x)
+{
+    bool found = false;
+
+    for (unsigned line = x->at / GT_LINE; line <= (x->at + x->units - 1) / GT_LINE; line++) {
+        found |= w->uncorrectable[line];
+    }
+    return found && w->t->slip != GT_FLUSH_OF_UNCORRECTABLE;
+}
+
 static void flush_event(struct gt_world *w, const struct gt_event *e, struct gt_part range)
 {
     struct gt_part x;
@@ -392,6 +429,9 @@ static void flush_event(struct gt_world *w, const struct gt_event *e, struct gt_
     settle(w, e);
     if (w->t->slip != GT_FLUSH_OF_CACHE_ONLY) {
         fence_device(w, e->who);
+    }
+    if (has_uncorrectable(w, &range)) {
+        return; /* it fails */
     }
     while (e->how & SG_FLUSH_PERSISTENT && next_part(&range, &x, true)) {
         gt_step(w, step_evict, &x);
@@ -426,6 +466,39 @@ static void swap_event(struct gt_world *w, const struct gt_event *e, struct gt_p
     device_read(w, e, x);
     if (!e->how && (w->visible[x.at] != x.value || w->visible[x.at + 1] != x.value)) {
         arrive(w, &x);
+    }
+}
+
+static void find_least(struct gt_world *w, unsigned line)
+{
+    uint8_t *queued = &w->least_queued[line], *written = &w->least_written[line];
+
+    *queued = *written = UINT8_MAX;
+    for (unsigned i = 0; i < w->machines->len; i++) {
+        const struct gt_machine *m = gt_machine_at(w, i);
+
+        *queued = m->queued[line] < *queued ? m->queued[line] : *queued;
+        *written = m->written[line] < *written ? m->written[line] : *written;
+    }
+}
+
+/* Lines of a range become bad, or good. */
+static void bad_event(struct gt_world *w, const struct gt_event *e, struct gt_part range)
+{
+    struct gt_part x;
+
+    while (next_part(&range, &x, true)) {
+        unsigned line = gt_line_of(&x);
+
+        find_least(w, line);
+        if (e->kind == GT_UNCORRECTABLE && w->t->slip != GT_UNCORRECTABLE_HEALS) {
+            w->uncorrectable[line] = true;
+        } else if (e->kind == GT_CLEAR_BAD) {
+            w->uncorrectable[line] = false;
+            gt_step(w, step_clear, &x);
+        } else {
+            gt_step(w, step_poison, &x);
+        }
     }
 }
 
@@ -473,10 +546,15 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         cpu_flush_event(w, e, x);
         break;
     case GT_CPU_FENCE:
-        gt_step(w, step_fence, &x);
+        fence_event(w, e, x);
         break;
     case GT_SYNC:
         others_drain(w, -1);
+        break;
+    case GT_POISON:
+    case GT_UNCORRECTABLE:
+    case GT_CLEAR_BAD:
+        bad_event(w, e, x);
         break;
     default:
         while (w->t->domain == SG_PERSIST_NONE && next_part(&range, &x, true)) {
@@ -519,9 +597,40 @@ static void cut(struct gt_world *w)
     }
 }
 
+/* What a machine leaves: what is dirty in a cache that is kept is written at the end. */
+static void add_image(const struct gt_world *w, const struct gt_machine *m, GHashTable *set)
+{
+    uint8_t image[GT_WORLD];
+
+    memcpy(image,
+           gt_keeps_cache(w)                 ? m->cache
+           : w->t->domain == SG_PERSIST_NONE ? m->media
+                                             : m->queue,
+           sizeof(image));
+    for (unsigned line = 0; line < GT_LINES; line++) {
+        bool written = gt_keeps_cache(w) && m->queued[line] < m->version[line] &&
+                       w->t->slip != GT_POISON_STAYS;
+
+        if (w->uncorrectable[line] || (m->poisoned[line] && !written)) {
+            memset(image + line * GT_LINE, GT_BAD, GT_LINE);
+        }
+    }
+    gt_set_add(set, image);
+}
+
+bool gt_has_bad(const struct gt_trace *trace)
+{
+    for (unsigned i = 0; i < trace->count; i++) {
+        if (trace->event[i].kind >= GT_POISON && trace->event[i].kind <= GT_CLEAR_BAD) {
+            return true;
+        }
+    }
+    return false;
+}
+
 GHashTable *ground_truth(const struct gt_trace *trace, unsigned most)
 {
-    struct gt_world w = { .t = trace, .most = most };
+    struct gt_world w = { .t = trace, .most = most, .bad = gt_has_bad(trace) };
     struct gt_machine first = { .left = 0 };
     GHashTable *set = NULL;
 
@@ -532,12 +641,8 @@ GHashTable *ground_truth(const struct gt_trace *trace, unsigned most)
     }
     cut(&w);
     for (unsigned i = 0; i < w.machines->len && !w.too_many; i++) {
-        const struct gt_machine *m = gt_machine_at(&w, i);
-
         set = set ? set : gt_set_new();
-        gt_set_add(set, gt_keeps_cache(&w)                 ? m->cache
-                        : trace->domain == SG_PERSIST_NONE ? m->media
-                                                           : m->queue);
+        add_image(&w, gt_machine_at(&w, i), set);
     }
     gt_end(&w);
     return set;

@@ -26,6 +26,7 @@ enum gt_sizes {
     GT_CONNS = 2, /* of each */
     GT_QUEUES = GT_DEVICES * GT_CONNS,
     GT_EVENTS = 16,
+    GT_BAD = 0xff, /* in an image: in a line that nobody can read */
     GT_PARTS = 32, /* non-temporal atoms in a trace, at most */
 };
 
@@ -45,6 +46,9 @@ enum gt_kind {
     GT_CPU_FENCE,
     GT_SYNC, /* a CPU tells a device something */
     GT_DEEP_FLUSH,
+    GT_POISON, /* the lines of a range */
+    GT_UNCORRECTABLE,
+    GT_CLEAR_BAD,
     GT_KINDS,
 };
 
@@ -89,6 +93,12 @@ enum gt_slip {
     GT_LOAD_OF_ITS_OCTETS,     /* not of the lines */
     GT_ADAPTERS_DRAIN_BUFFERS, /* with GT_EXACT */
     GT_LINES_STAY_IN_BUFFERS,  /* with GT_ALL_LOADS: who writes the line does not wait */
+    GT_WBINVD_IS_A_FENCE,
+    GT_SLIPS_OF_BAD_LINES, /* from here on: */
+    GT_POISON_STAYS = GT_SLIPS_OF_BAD_LINES,
+    GT_POISON_AT_ANY_TIME, /* what was written back before it does not heal */
+    GT_UNCORRECTABLE_HEALS,
+    GT_FLUSH_OF_UNCORRECTABLE, /* moves the range and then fails */
     GT_SLIPS,
 };
 
@@ -110,6 +120,10 @@ struct gt_trace {
     struct gt_event event[GT_EVENTS];
 };
 
+/*
+ * Does a trace have bad lines?  Then an image has GT_BAD in those that nobody can read.
+ */
+bool gt_has_bad(const struct gt_trace *trace);
 /*
  * The set of images (GT_WORLD octets each, owned by the set), or NULL if there are more than @most
  * machines to follow.

@@ -13,9 +13,23 @@ bool gt_keeps_cache(const struct gt_world *w)
     return w->t->domain >= SG_PERSIST_EADR;
 }
 
+bool gt_has_queue(const struct gt_world *w)
+{
+    return !gt_keeps_cache(w) || w->bad;
+}
+
+/* A poisoned line is written to the media: it is readable again. */
+static void heal(const struct gt_world *w, struct gt_machine *m, unsigned line)
+{
+    m->poisoned[line] &= w->t->slip == GT_POISON_STAYS;
+}
+
 void gt_evict(const struct gt_world *w, struct gt_machine *m, unsigned line)
 {
-    if (!gt_keeps_cache(w)) {
+    if (gt_has_queue(w)) {
+        if (m->queued[line] < m->version[line] && w->t->domain != SG_PERSIST_NONE) {
+            heal(w, m, line);
+        }
         memcpy(m->queue + line * GT_LINE, m->cache + line * GT_LINE, GT_LINE);
         m->queued[line] = m->version[line];
         for (unsigned c = 0; c < GT_CPUS; c++) {
@@ -26,9 +40,13 @@ void gt_evict(const struct gt_world *w, struct gt_machine *m, unsigned line)
     }
 }
 
-void gt_drain(struct gt_machine *m, unsigned line)
+void gt_drain(const struct gt_world *w, struct gt_machine *m, unsigned line)
 {
     memcpy(m->media + line * GT_LINE, m->queue + line * GT_LINE, GT_LINE);
+    if (w->bad && m->written[line] < m->queued[line]) {
+        m->written[line] = m->queued[line];
+        heal(w, m, line);
+    }
 }
 
 void gt_reach_cache(struct gt_machine *m, const struct gt_part *x)
@@ -79,7 +97,7 @@ void gt_fold(const struct gt_world *w, struct gt_machine *m, const struct gt_par
             nt->event < x->event) {
             m->left |= 1u << i;
             gt_reach_cache(m, nt);
-            m->note[x->cpu][gt_line_of(x)] = gt_keeps_cache(w) ? 0 : m->version[gt_line_of(x)];
+            m->note[x->cpu][gt_line_of(x)] = gt_has_queue(w) ? m->version[gt_line_of(x)] : 0;
         }
     }
 }
@@ -99,7 +117,7 @@ bool gt_line_left(const struct gt_world *w, const struct gt_machine *m, unsigned
 
 void gt_note(const struct gt_world *w, struct gt_machine *m, unsigned cpu, unsigned line)
 {
-    if (!gt_keeps_cache(w)) {
+    if (gt_has_queue(w)) {
         m->note[cpu][line] =
             m->queued[line] < m->version[line] || w->t->slip == GT_CLWB_OF_LATER_STORES
                 ? m->version[line]

@@ -27,7 +27,10 @@ struct gt_machine {
     uint8_t note[GT_CPUS][GT_LINES];             /* version that the next fence makes certain */
     uint8_t arrived[GT_DEVICES];                 /* at the cut: atoms of S1 */
     uint8_t drained[GT_CPUS];                    /* entries of the store buffers */
-    uint32_t left;                               /* non-temporal stores: bits */
+    uint8_t written[GT_LINES];                   /* with bad lines: version on the media */
+    uint8_t poisoned[GT_LINES];                  /* 0 or 1 */
+    uint8_t unused[4];
+    uint32_t left; /* non-temporal stores: bits */
 };
 
 struct gt_world {
@@ -36,6 +39,10 @@ struct gt_world {
     GHashTable *known;
     unsigned most;
     bool too_many, cutting;
+    bool bad; /* the trace has bad lines: who has written them matters */
+    bool uncorrectable[GT_LINES];
+    /* Of a line that becomes bad: the versions that all machines have in the queue, written. */
+    uint8_t least_queued[GT_LINES], least_written[GT_LINES];
     uint8_t visible[GT_WORLD];
     struct gt_part buffer[GT_CPUS][64], nt[GT_PARTS];
     unsigned buffered[GT_CPUS], nts, now;
@@ -49,7 +56,9 @@ bool gt_keeps_cache(const struct gt_world *w);
 bool gt_has_left(const struct gt_machine *m, unsigned nt);
 /* E6; E12. */
 void gt_evict(const struct gt_world *w, struct gt_machine *m, unsigned line);
-void gt_drain(struct gt_machine *m, unsigned line);
+void gt_drain(const struct gt_world *w, struct gt_machine *m, unsigned line);
+/* Does it matter what of the cache was written back? */
+bool gt_has_queue(const struct gt_world *w);
 void gt_reach_cache(struct gt_machine *m, const struct gt_part *x);
 /* E8 of the non-temporal store with this number. */
 bool gt_may_leave(const struct gt_world *w, const struct gt_machine *m, unsigned nt);

@@ -35,11 +35,11 @@ static void spontaneous(struct gt_world *w, const struct gt_machine *from)
 {
     struct gt_machine m;
 
-    for (unsigned line = 0; line < GT_LINES && !gt_keeps_cache(w); line++) {
+    for (unsigned line = 0; line < GT_LINES && gt_has_queue(w); line++) {
         m = *from;
         gt_evict(w, &m, line);
         if (w->t->domain == SG_PERSIST_NONE && w->t->slip == GT_QUEUE_HOLDS_LINES) {
-            gt_drain(&m, line);
+            gt_drain(w, &m, line);
         }
         gt_add(w, &m);
         if (w->t->slip == GT_LINES_TEAR) {
@@ -49,7 +49,7 @@ static void spontaneous(struct gt_world *w, const struct gt_machine *from)
         }
         if (w->t->domain == SG_PERSIST_NONE && w->t->slip != GT_QUEUE_HOLDS_LINES) {
             m = *from;
-            gt_drain(&m, line);
+            gt_drain(w, &m, line);
             gt_add(w, &m);
         }
     }

@@ -44,8 +44,9 @@ bool gt_set_has(GHashTable *set, const uint8_t image[GT_WORLD])
 void gt_print(GString *out, const struct gt_trace *t)
 {
     static const char *const name[GT_KINDS] = {
-        "write", "atom",     "swap", "settle",    "fence-device", "read", "flush",      "other",
-        "store", "store-nt", "load", "cpu-flush", "cpu-fence",    "sync", "deep-flush",
+        "write",     "atom",  "swap",       "settle",   "fence-device",  "read",
+        "flush",     "other", "store",      "store-nt", "load",          "cpu-flush",
+        "cpu-fence", "sync",  "deep-flush", "poison",   "uncorrectable", "clear-bad",
     };
 
     g_string_append_printf(
@@ -62,6 +63,7 @@ void gt_print(GString *out, const struct gt_trace *t)
 void gt_print_image(GString *out, const uint8_t image[GT_WORLD])
 {
     for (unsigned i = 0; i < GT_WORLD; i++) {
-        g_string_append_printf(out, "%s%u", i == GT_LINE ? " | " : i ? " " : "", image[i]);
+        g_string_append(out, i == GT_LINE ? " | " : i ? " " : "");
+        g_string_append_printf(out, image[i] == GT_BAD ? "bad" : "%u", image[i]);
     }
 }

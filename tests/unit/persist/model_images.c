@@ -150,6 +150,15 @@ void model_event(struct dom_rig *r, const struct gt_event *e)
     case GT_DEEP_FLUSH:
         sg_persist_deep_flush(r->p, RIG_BASE + e->at * HALF, e->units * HALF);
         break;
+    case GT_POISON:
+    case GT_UNCORRECTABLE:
+        T_TRUE(sg_persist_mark_bad(r->p, RIG_BASE + e->at * HALF, e->units * HALF,
+                                   e->kind == GT_POISON ? SG_PERSIST_POISONED
+                                                        : SG_PERSIST_UNCORRECTABLE));
+        break;
+    case GT_CLEAR_BAD:
+        sg_persist_clear_bad(r->p, RIG_BASE + e->at * HALF, e->units * HALF);
+        break;
     default:
         dma(r, e, data);
     }
@@ -201,6 +210,19 @@ static void read_image(const uint8_t *media, uint8_t image[GT_WORLD])
     }
 }
 
+/* Nobody can read bad lines. */
+static void hide_bad(const struct dom_rig *r, uint8_t image[GT_WORLD])
+{
+    struct sg_persist_bad bad;
+
+    for (unsigned i = 0; sg_persist_bad_range(r->p, i, &bad); i++) {
+        for (uint64_t at = bad.addr; at < bad.addr + bad.len && at < RIG_BASE + GT_WORLD * HALF;
+             at += HALF) {
+            image[(at - RIG_BASE) / HALF] = GT_BAD;
+        }
+    }
+}
+
 void model_image(const struct gt_trace *trace, const struct sg_persist_policy *policy, bool preview,
                  uint8_t image[GT_WORLD])
 {
@@ -214,6 +236,7 @@ void model_image(const struct gt_trace *trace, const struct sg_persist_policy *p
     } else {
         sg_persist_report_free(sg_persist_cut(r.p, policy));
         read_image(r.media, image);
+        hide_bad(&r, image);
     }
     rig_down(&r);
 }
@@ -233,6 +256,7 @@ GHashTable *model_images(const struct gt_trace *trace, unsigned most, unsigned *
         run(&r, trace, *cuts == 0);
         sg_persist_report_free(sg_persist_cut(r.p, &policy));
         read_image(r.media, image);
+        hide_bad(&r, image);
         gt_set_add(set, image);
         rig_down(&r);
         if (++*cuts == most) {

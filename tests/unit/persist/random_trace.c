@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "random_trace.h"
 
+#include <string.h>
+
 #include "base/host.h"
 #include "persist/persist.h"
 
@@ -137,6 +139,33 @@ void gt_random_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_re
         lines += e->units == GT_LINE;
         if (e->units == GT_LINE && lines > (t->exact ? 4 : 2)) {
             e->units = 2;
+        }
+    }
+}
+
+void gt_random_bad(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
+{
+    static const uint8_t kinds[] = {
+        GT_POISON, GT_POISON, GT_POISON, GT_UNCORRECTABLE, GT_UNCORRECTABLE, GT_CLEAR_BAD,
+    };
+
+    gt_random_trace(t, seed, who, report);
+    for (unsigned n = 1 + below(2); n; n--) {
+        unsigned i = below(t->count + 1);
+        struct gt_event e = { .kind = kinds[below(sizeof(kinds))] };
+
+        e.at = place() / 2 * 2;
+        e.units = below(6) ? 1 : GT_LINE;
+        e.at = e.units > 1 ? GT_LINE / 2 : e.at; /* both lines */
+        memmove(&t->event[i + 1], &t->event[i], (t->count - i) * sizeof(e));
+        t->event[i] = e;
+        t->count++;
+    }
+    for (unsigned i = 0; i < t->count; i++) {
+        t->event[i].value = i + 1;
+        if (t->event[i].kind == GT_FLUSH && below(2)) { /* of both lines */
+            t->event[i].at = GT_LINE / 2;
+            t->event[i].units = GT_LINE;
         }
     }
 }

@@ -8,7 +8,11 @@
 #include "random_trace.h"
 #include "store_order.h"
 
-enum { CUTS = 2000, HALF = SG_PERSIST_ATOM / 2 };
+enum {
+    CUTS = 2000,
+    HALF = SG_PERSIST_ATOM / 2,
+    BAD_LINES = UINT8_MAX, /* instead of an enum gt_medium: sound, with bad lines */
+};
 
 struct tally {
     unsigned traces, skipped, questions, uncertain;
@@ -39,7 +43,8 @@ static unsigned lost_stores(const struct store_order *s, GHashTable *images, uns
     }
     g_hash_table_iter_init(&it, images);
     while (g_hash_table_iter_next(&it, &image, NULL)) {
-        for (unsigned v = 1; v <= s->trace->count; v++) {
+        lost |= ((uint8_t *)image)[half] == GT_BAD; /* all of its stores, if there are any */
+        for (unsigned v = 1; v <= s->trace->count && ((uint8_t *)image)[half] != GT_BAD; v++) {
             if (*all >> v & 1 && store_order_is_lost(s, half, v, ((uint8_t *)image)[half])) {
                 lost |= 1u << v;
             }
@@ -80,7 +85,9 @@ static void compare(const struct store_order *s, const struct dom_rig *r, GHashT
             s->trace->medium < GT_WEARS_OUT) {
             show(s->trace, half, seq, says ? "false alarm" : "missed");
         }
-        if (says && lost && s->trace->exact) {
+        if (says && lost & 1) {
+            T_EQ_INT(why.doubt, SG_PERSIST_DOUBT_BAD);
+        } else if (says && lost && s->trace->exact) {
             T_TRUE(is_one_of(s, lost, why.lost));
             T_TRUE(why.len == HALF && why.stage < SG_PERSIST_STAGES);
         }
@@ -127,18 +134,19 @@ static unsigned seeds(unsigned n)
 static struct tally sweep(unsigned who, enum gt_report report, bool exact, unsigned medium,
                           unsigned n)
 {
+    bool bad = medium == BAD_LINES;
     struct tally sum = { .traces = 0 };
 
     for (uint64_t seed = 1; seed <= n; seed++) {
         struct gt_trace t;
 
         T_CONTEXT("seed %" PRIu64, seed);
-        gt_random_trace(&t, seed, who, report);
+        (bad ? gt_random_bad : gt_random_trace)(&t, seed, who, report);
         for (unsigned i = 0; i < t.count; i++) {
             t.event[i].value = i + 1;
         }
         t.exact = exact;
-        t.medium = medium;
+        t.medium = bad ? GT_SOUND : medium;
         one_trace(&t, &sum);
     }
     T_NOTE("%u traces, %u too large; %u questions, %u uncertain; %u missed, %u false alarms",
@@ -177,10 +185,22 @@ static void media_refuse(void)
     }
 }
 
+static void bad_lines(void)
+{
+    for (unsigned who = 0; who < 3; who++) {
+        struct tally sum = sweep(who, GT_TOLD_BOTH, true, BAD_LINES, seeds(200));
+
+        T_EQ_U64(sum.missed, 0);
+        T_EQ_U64(sum.false_alarm, 0);
+    }
+    T_EQ_U64(sweep(0, GT_TOLD_BOTH, false, BAD_LINES, seeds(200)).missed, 0);
+}
+
 static const struct t_case cases[] = {
     { "what cuts can lose is uncertain, the rest is certain, for each store of a trace", exact },
     { "where stores were merged, nothing that a cut can lose is certain", merged },
     { "the same for media that refuse lines", media_refuse },
+    { "and for bad lines", bad_lines },
 };
 
 T_MAIN(cases)

@@ -88,7 +88,7 @@ static void flushes(void)
             uint64_t without = k == SG_PERSIST_CLFLUSH ? 0 : XY(0, 0) | XY(0, 1);
 
             flush_kind = k;
-            for (unsigned f = 0; f < SG_PERSIST_CPU_FENCES; f++) {
+            for (unsigned f = 0; f < SG_PERSIST_WBINVD; f++) {
                 T_CONTEXT("flush %u, fence %u, store buffer %u", k, f, sb);
                 fence_kind = f;
                 T_EQ_U64(outcomes(SG_PERSIST_ADR, sb, flush_fence_flag, xy), XY(1, 0) | XY(1, 1));

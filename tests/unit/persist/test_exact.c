@@ -81,14 +81,17 @@ static unsigned seeds(unsigned n)
     return more ? strtoul(more, NULL, 10) : sanitized && sanitized[0] == '1' ? n / 8 : n;
 }
 
-static struct exact_tally sweep(unsigned who, enum gt_report report, unsigned n, unsigned loud)
+typedef void make_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report);
+
+static struct exact_tally sweep(make_trace *make, unsigned who, enum gt_report report, unsigned n,
+                                unsigned loud)
 {
     struct exact_tally sum = { .traces = 0 };
     struct gt_trace t;
 
     for (uint64_t seed = 1; seed <= n; seed++) {
         T_CONTEXT("seed %" PRIu64, seed);
-        gt_random_trace(&t, seed, who, report);
+        make(&t, seed, who, report);
         compare(&t, &sum, sum.differ < loud);
     }
     T_NOTE("%u traces, %u too large; %u images allowed, %u produced; %u missing, %u forbidden in "
@@ -98,11 +101,11 @@ static struct exact_tally sweep(unsigned who, enum gt_report report, unsigned n,
     return sum;
 }
 
-static void exact(void)
+static void exact_for(make_trace *make)
 {
     for (unsigned who = 0; who < 3; who++) {
         for (unsigned report = GT_TOLD_BEFORE; report <= GT_TOLD_BOTH; report++) {
-            struct exact_tally sum = sweep(who, report, seeds(1200), 3);
+            struct exact_tally sum = sweep(make, who, report, seeds(1200), 3);
 
             T_EQ_U64(sum.forbidden, 0);
             T_EQ_U64(sum.missing, 0);
@@ -111,10 +114,21 @@ static void exact(void)
     }
 }
 
+static void exact(void)
+{
+    exact_for(gt_random_trace);
+}
+
+static void bad_lines(void)
+{
+    exact_for(gt_random_bad);
+}
+
 /* Stores that nobody announced are merged with what was dirty: fewer images, but no new one. */
 static void merged(void)
 {
-    T_EQ_U64(sweep(0, GT_TOLD_AFTER, seeds(1200), 0).forbidden, 0);
+    T_EQ_U64(sweep(gt_random_trace, 0, GT_TOLD_AFTER, seeds(1200), 0).forbidden, 0);
+    T_EQ_U64(sweep(gt_random_bad, 0, GT_TOLD_AFTER, seeds(600), 0).forbidden, 0);
 }
 
 /* What policies leave, in cuts and previews, is always allowed. */
@@ -160,7 +174,8 @@ static void slips_are_noticed(void)
         while (!sum.differ && ++seed <= 4000) {
             struct gt_trace t;
 
-            gt_random_trace(&t, seed, 0, GT_TOLD_BOTH);
+            (slip < GT_SLIPS_OF_BAD_LINES ? gt_random_trace : gt_random_bad)(&t, seed, 0,
+                                                                             GT_TOLD_BOTH);
             t.slip = slip;
             compare(&t, &sum, false);
         }
@@ -171,6 +186,7 @@ static void slips_are_noticed(void)
 
 static const struct t_case cases[] = {
     { "random traces leave the images that are allowed, no more and no less", exact },
+    { "so they do with bad lines", bad_lines },
     { "stores reported after the fact, unannounced: no image is forbidden", merged },
     { "what cuts and previews leave is allowed", policies },
     { "each wrong rule is noticed", slips_are_noticed },

@@ -19,6 +19,8 @@ enum { X = 0, X2 = 2, X3 = 4, FLAG = 14, Y = GT_LINE };
 #define LOAD(cpu, place) { .kind = GT_LOAD, .who = cpu, .at = place, .units = 2 }
 #define SFENCE(cpu) { .kind = GT_CPU_FENCE, .who = cpu, .units = 1, .how = SG_PERSIST_SFENCE }
 
+#define WBINVD(cpu) { .kind = GT_CPU_FENCE, .who = cpu, .units = 1, .how = SG_PERSIST_WBINVD }
+
 #define ADR .domain = SG_PERSIST_ADR, .ddio = true
 
 struct sequence {
@@ -226,6 +228,23 @@ static void loads(void)
     EXACTLY(table);
 }
 
+static void wbinvd(void)
+{
+    static const struct sequence table[] = {
+        { "what another CPU stored", { ADR, .event = { STORE(1, X, 1), WBINVD(0) } }, 1 },
+        { "not what waits in its buffers",
+          { ADR, .event = { STORE(1, X, 1), NT(1, Y, 2), WBINVD(0) } },
+          2 },
+        { "what the cache has of a device",
+          { ADR, .s1 = true,
+            .event = { WRITE(0, X, 2, 1), LOAD(0, X), WRITE(0, Y, 2, 2), WBINVD(0) } },
+          2 },
+        { "where the queue is lost", { .event = { STORE(0, X, 1), WBINVD(0) } }, 2 },
+    };
+
+    EXACTLY(table);
+}
+
 static const struct t_case cases[] = {
     { "a CPU's store into a line that DMA made dirty", store_beside_dma },
     { "an Atomic beside data that DMA wrote", atomic_beside_dma },
@@ -234,6 +253,7 @@ static const struct t_case cases[] = {
     { "non-temporal stores", non_temporal },
     { "posted writes of several adapters", several_adapters },
     { "loads", loads },
+    { "WBINVD", wbinvd },
     { "generations of a line in the write-pending queue", generations },
 };
 
