@@ -28,6 +28,7 @@ static void finish(struct sg_explore_session *s)
     sg_explore_content_fini(&s->content);
     sg_crash_issuers_fini(&s->issuers);
     sg_crash_promises_free(s->promises);
+    sg_crash_order_free(s->ordering);
     for (unsigned i = 0; i < s->o.traces; i++) {
         sg_explore_trace_free(&s->trace[i]);
         g_free(s->reading[i].message);

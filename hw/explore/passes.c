@@ -112,29 +112,53 @@ static bool note_reading(struct sg_explore_session *s, unsigned machine)
     return sg_explore_ended(t);
 }
 
-static bool run_order(struct sg_explore_session *s, struct sg_crash_order *order)
+/* Nothing is known of the events yet. */
+static void forget_events(struct sg_explore_session *s)
+{
+    sg_crash_promises_free(s->promises);
+    sg_crash_issuers_fini(&s->issuers);
+    sg_crash_issuers_init(&s->issuers);
+    s->promises = sg_crash_promises_new(s->o.traces, 1u << s->target, s->o.acks);
+}
+
+/* From the beginning of all traces; false: one of them cannot be opened. */
+bool sg_explore_sources(struct sg_explore_session *s, struct sg_crash_source *source)
+{
+    for (unsigned i = 0; i < s->o.traces; i++) {
+        if (!sg_explore_open(&s->trace[i], NULL, NULL)) {
+            return false;
+        }
+        source[i] = sg_crash_reader_source(s->trace[i].reader);
+    }
+    return true;
+}
+
+static bool run_order(struct sg_explore_session *s)
 {
     struct sg_crash_source source[SG_CRASH_MACHINES];
     bool good = true;
 
     for (unsigned i = 0; i < s->o.traces; i++) {
-        sg_crash_order_scan(order, i, sg_crash_reader_source(s->trace[i].reader));
-        if (!sg_explore_ended(&s->trace[i]) || !sg_explore_open(&s->trace[i], NULL, NULL)) {
+        sg_crash_order_scan(s->ordering, i, sg_crash_reader_source(s->trace[i].reader));
+        if (!sg_explore_ended(&s->trace[i])) {
             return false;
         }
-        source[i] = sg_crash_reader_source(s->trace[i].reader);
     }
-    sg_crash_order_run(order, source, ordered, s);
+    do { /* at most SG_CRASH_RUNS times */
+        forget_events(s);
+        if (!sg_explore_sources(s, source)) {
+            return false;
+        }
+    } while (!sg_crash_order_run(s->ordering, source, ordered, s));
     for (unsigned i = 0; i < s->o.traces; i++) {
         good = note_reading(s, i) && good;
     }
-    s->order = *sg_crash_order_counts(order);
+    s->order = *sg_crash_order_counts(s->ordering);
     return good;
 }
 
 int sg_explore_pass_1(struct sg_explore_session *s)
 {
-    struct sg_crash_order *order;
     const struct sg_trace_header *header;
     int target;
     bool good;
@@ -157,13 +181,12 @@ int sg_explore_pass_1(struct sg_explore_session *s)
     memcpy(s->run, header->run, sizeof(s->run));
     s->told = g_strdup(header->text[SG_TRACE_PLATFORM]);
     s->config = g_strdup(header->text[SG_TRACE_CONFIG]);
-    sg_crash_issuers_init(&s->issuers);
     s->details = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, free_detail);
-    s->promises = sg_crash_promises_new(s->o.traces, 1u << target, s->o.acks);
-    order = sg_crash_order_new(s->o.traces);
-    good = run_order(s, order);
-    sg_crash_order_free(order);
-    sg_crash_promises_end(s->promises);
+    s->ordering = sg_crash_order_new(s->o.traces);
+    good = run_order(s);
+    if (good) {
+        sg_crash_promises_end(s->promises);
+    }
     return good ? SG_EXPLORE_GOOD : SG_EXPLORE_TRACE;
 }
 

@@ -27,6 +27,7 @@ struct sg_explore_session {
     char *told; /* the header's text SG_TRACE_PLATFORM */
     char *config;
 
+    struct sg_crash_order *ordering; /* of pass 1; pass 3 uses it again */
     struct sg_crash_order_counts order;
     struct sg_crash_promises *promises;
     struct sg_crash_issuers issuers;
@@ -49,6 +50,8 @@ struct sg_explore_detail {
     char *text;              /* of a mark; or NULL */
 };
 
+/* All traces from their beginnings, for the order; false: a message is on stderr. */
+bool sg_explore_sources(struct sg_explore_session *s, struct sg_crash_source *source);
 /* Reads all traces: promises, issuers.  The functions return an enum sg_explore_status. */
 int sg_explore_pass_1(struct sg_explore_session *s);
 /* Reads the target's trace: verdicts, images. */

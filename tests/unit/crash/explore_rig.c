@@ -264,7 +264,7 @@ static void pass_1(struct xr *r, unsigned acks, struct sg_trace_octets octets[XR
         sg_crash_order_scan(order, i, sg_crash_reader_source(read_again(r, i, &octets[i])));
         source[i] = sg_crash_reader_source(read_again(r, i, &octets[i]));
     }
-    sg_crash_order_run(order, source, ordered, r);
+    T_TRUE(sg_crash_order_run(order, source, ordered, r));
     for (unsigned i = 0; i < XR_MACHINES; i++) {
         T_EQ_INT(sg_trace_status(r->reader[i]), SG_TRACE_END);
     }
