@@ -16,6 +16,7 @@
 
 static void finish(struct sg_explore_session *s)
 {
+    sg_crash_timelines_free(s->timelines);
     sg_crash_teller_free(s->teller);
     sg_crash_explorer_free(s->explorer);
     sg_explore_images_free(s->images);

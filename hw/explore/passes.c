@@ -432,23 +432,36 @@ static void want_details(struct sg_explore_session *s)
     }
 }
 
+static void ordered_again(void *opaque, unsigned machine, const struct sg_trace_event *e,
+                          const uint64_t *past)
+{
+    struct sg_explore_session *s = opaque;
+
+    (void)past;
+    if (sg_crash_timelines_event(s->timelines, machine, e) ||
+        g_hash_table_contains(s->details, detail_key(machine, e->number))) {
+        keep_detail(s, machine, e);
+    }
+    if (e->number % PROGRESS_EVERY == 0) {
+        sg_explore_progress("timelines", s->trace[machine].read, s->trace[machine].octets);
+    }
+}
+
 int sg_explore_pass_3(struct sg_explore_session *s)
 {
-    const struct sg_trace_event *e;
+    struct sg_crash_source source[SG_CRASH_MACHINES];
     int status = s->bugs->len ? tell_stories(s) : SG_EXPLORE_GOOD;
 
-    want_details(s);
-    for (unsigned i = 0; i < s->o.traces && s->bugs->len && status == SG_EXPLORE_GOOD; i++) {
-        if (!sg_explore_open(&s->trace[i], NULL, NULL)) {
-            return SG_EXPLORE_TRACE;
-        }
-        while ((e = sg_trace_next(s->trace[i].reader))) {
-            if (g_hash_table_contains(s->details, detail_key(i, e->number))) {
-                keep_detail(s, i, e);
-            }
-        }
+    if (!s->bugs->len || status != SG_EXPLORE_GOOD) {
+        return status;
     }
-    return status;
+    want_details(s);
+    s->timelines = sg_crash_timelines_new(s->o.traces, s->target, s->bugs, s->promises, s->teller);
+    if (!sg_explore_sources(s, source)) {
+        return SG_EXPLORE_TRACE;
+    }
+    sg_crash_order_run(s->ordering, source, ordered_again, s); /* settled in pass 1 */
+    return SG_EXPLORE_GOOD;
 }
 
 const struct sg_explore_detail *sg_explore_detail(const struct sg_explore_session *s,

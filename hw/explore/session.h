@@ -5,7 +5,7 @@
 #ifndef SG_EXPLORE_SESSION_H
 #define SG_EXPLORE_SESSION_H
 
-#include "crash/story.h"
+#include "crash/timeline.h"
 #include "images.h"
 #include "input.h"
 #include "memory.h"
@@ -38,9 +38,10 @@ struct sg_explore_session {
     struct sg_crash_explorer *explorer;
     struct sg_explore_images *images; /* NULL: none are wanted */
     bool images_failed;
-    GArray *bugs;                   /* struct sg_crash_bug */
-    struct sg_crash_teller *teller; /* NULL: no bugs */
-    GHashTable *details;            /* of machine and event to struct sg_explore_detail */
+    GArray *bugs;                         /* struct sg_crash_bug */
+    struct sg_crash_teller *teller;       /* NULL: no bugs */
+    struct sg_crash_timelines *timelines; /* likewise */
+    GHashTable *details;                  /* of machine and event to struct sg_explore_detail */
 };
 
 /* An event that a result names. */
