@@ -115,6 +115,32 @@ def page(_folder):
     assert "Bug 1: a store may be lost" in found and "nothing in this run" in found
 
 
+REMOTE = {
+    **BUG,
+    "timeline": [
+        {"machine": "<c>", "what": "the request is sent", "stage-behind": None, "event": EVENT},
+        {"machine": "a", "what": "the store", "stage-behind": "S0", "event": EVENT, "cause": 0},
+        {"machine": "<c>", "what": "the acknowledgement", "stage-behind": "S0", "cause": 99},
+    ],
+    "timeline-omitted": 12,
+    "frames": {"lost": {"machine": "a", "packet": {"event": 5, "numbers": [7, 9]}}},
+}
+
+
+@case
+def timeline(_folder):
+    """A timeline has a column for each machine, and says where a message came from"""
+    found = explore_report.page({**RESULT, "bugs": [REMOTE]})
+    head = found[found.index("<tr><th>&lt;c&gt;</th><th>a</th><th>S0</th>") :]
+    rows = head[: head.index("</table>")].split("<tr")[2:]
+    assert len(rows) == 3, rows
+    assert rows[0].count("&#9679;") == 0 and rows[1].count("&#9679;") == 1, rows
+    assert rows[1].startswith("><td><td class=") and "event 7 of &lt;c&gt;" in rows[1], rows[1]
+    assert rows[2].startswith(' class="said"><td class=') and "&#8592;" not in rows[2], rows[2]
+    assert "12 more events are left out" in found
+    assert "packet 7 or 9 brought what may be lost to a" in found
+
+
 @case
 def junit(_folder):
     """JUnit has a case for each platform, and is XML whatever the target's name is"""
