@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* result.json: docs/crash-laboratory-points.md lists its members. */
-#include "event.h"
+#include "timeline_json.h"
 #include "session.h"
 
 enum { VERSION = 1 };

@@ -13,13 +13,13 @@ enum {
 };
 
 /* The frames that a machine received last. */
-struct ring {
+struct plot_ring {
     uint64_t total;
     struct sg_crash_frame frame[SG_CRASH_TIMELINE_FRAMES];
 };
 
 /* One end of a connection. */
-struct end {
+struct plot_end {
     unsigned machine; /* NO_MACHINE: not known */
     uint64_t unit, qpn;
 };
@@ -28,9 +28,9 @@ struct plot {
     struct sg_crash_timeline line;
     const struct sg_crash_story *story;
     const struct sg_crash_promise *promise;
-    guint next;       /* of the story's events */
-    struct end store; /* the target's end of the store's connection */
-    struct end peer;
+    guint next;            /* of the story's events */
+    struct plot_end store; /* the target's end of the store's connection */
+    struct plot_end peer;
     uint8_t peer_ends[SG_CRASH_ENDS];
     bool open, stored, said, over; /* over: the target's part is */
     uint8_t stage;
@@ -38,11 +38,11 @@ struct plot {
 
 struct sg_crash_timelines {
     unsigned target, count;
-    struct ring ring[SG_CRASH_MACHINES];
+    struct plot_ring ring[SG_CRASH_MACHINES];
     struct plot plot[SG_CRASH_STORIES];
 };
 
-static bool is_at(const struct end *end, unsigned machine, const struct sg_trace_event *e)
+static bool is_at(const struct plot_end *end, unsigned machine, const struct sg_trace_event *e)
 {
     return end->machine == machine && end->unit == e->unit && end->qpn == e->qpn;
 }
@@ -62,14 +62,14 @@ static void swap_ends(uint8_t *to, const uint8_t *from)
 static void connected(struct plot *p, unsigned machine, const struct sg_trace_event *e)
 {
     if (!p->stored && p->story->connected && !memcmp(e->data, p->peer_ends, SG_CRASH_ENDS)) {
-        p->peer = (struct end){ machine, e->unit, e->qpn };
+        p->peer = (struct plot_end){ machine, e->unit, e->qpn };
         g_array_set_size(p->line.events, 0);
         p->line.omitted = 0;
         p->open = false;
     }
 }
 
-static void received(struct ring *r, const struct sg_trace_event *e)
+static void received(struct plot_ring *r, const struct sg_trace_event *e)
 {
     r->frame[r->total++ % SG_CRASH_TIMELINE_FRAMES] =
         (struct sg_crash_frame){ .event = e->number, .len = e->len, .crc = (uint32_t)e->value };
@@ -78,7 +78,7 @@ static void received(struct ring *r, const struct sg_trace_event *e)
 static void keep_frames(struct sg_crash_timelines *x, unsigned machine, const uint8_t *ends,
                         struct sg_crash_carriers *c)
 {
-    const struct ring *r = &x->ring[machine];
+    const struct plot_ring *r = &x->ring[machine];
 
     c->known = true;
     c->machine = (uint8_t)machine;
@@ -310,7 +310,7 @@ struct sg_crash_timelines *sg_crash_timelines_new(unsigned machines, unsigned ta
         p->stage = SG_CRASH_NO_STAGE;
         p->store.machine = p->peer.machine = NO_MACHINE;
         if (p->story->connected) {
-            p->store = (struct end){ target, p->story->unit, p->story->qpn };
+            p->store = (struct plot_end){ target, p->story->unit, p->story->qpn };
             swap_ends(p->peer_ends, p->story->ends);
         }
     }

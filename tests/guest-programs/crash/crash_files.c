@@ -27,12 +27,12 @@
 
 enum { FILES = 12, FILES_MAX = 1000, LENGTH = 9000, EVERY = 3 };
 
-struct method {
+struct files_method {
     const char *name;
     bool file, folder; /* fsync */
 };
 
-static const struct method methods[] = {
+static const struct files_method methods[] = {
     { "right", true, true },
     { "no-fsync", false, false },
     { "no-folder", true, false },
@@ -72,7 +72,7 @@ static void sync_path(const char *path, int flags)
     }
 }
 
-static void add(unsigned n, const struct method *method)
+static void add(unsigned n, const struct files_method *method)
 {
     size_t length = make(n);
     char name[32], text[16];

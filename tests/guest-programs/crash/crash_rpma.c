@@ -14,19 +14,19 @@
 
 enum { RECORD = 256, RECORDS = 100, RECORDS_MAX = 4096 };
 
-struct method {
+struct rpma_method {
     const char *name;
     bool flush;
     enum rpma_flush_type type;
 };
 
-static const struct method methods[] = {
+static const struct rpma_method methods[] = {
     { "persistent", true, RPMA_FLUSH_TYPE_PERSISTENT },
     { "visibility", true, RPMA_FLUSH_TYPE_VISIBILITY },
     { "write", false },
 };
 
-static const struct method *find_method(const char *name)
+static const struct rpma_method *find_method(const char *name)
 {
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         if (!strcmp(methods[i].name, name)) {
@@ -38,7 +38,7 @@ static const struct method *find_method(const char *name)
 }
 
 /* A mark names a write by its wr_id, which is librpma's context: record 0 has 1. */
-static void append(struct rpma_active *c, const struct method *method, uint64_t record)
+static void append(struct rpma_active *c, const struct rpma_method *method, uint64_t record)
 {
     uint64_t at = record * RECORD, to = PAIR_DATA_OFFSET + at;
     void *id = (void *)(uintptr_t)(record + 1);
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 {
     uint64_t records = argc > 3 ? strtoull(argv[3], NULL, 0) : RECORDS;
     struct rpma_active c = { .seed = argc > 4 ? strtoull(argv[4], NULL, 0) : 1 };
-    const struct method *method;
+    const struct rpma_method *method;
 
     if (argc < 3 || argc > 5 || !records || records > RECORDS_MAX) {
         fail("usage: crash_rpma ADDRESS METHOD [1..4096 records [SEED]]");

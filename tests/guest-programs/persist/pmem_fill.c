@@ -33,8 +33,8 @@ int main(int argc, char **argv)
         return 2;
     }
     /* The mapping of a device begins and ends at 2 MiB. */
-    memory = mmap(NULL, (size + (2 << 20) - 1) >> 21 << 21, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                  0);
+    memory =
+        mmap(NULL, (size + (2 << 20) - 1) >> 21 << 21, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) {
         perror(argv[1]);
         return 2;

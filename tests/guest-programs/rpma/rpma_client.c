@@ -9,7 +9,8 @@
  */
 #include "rpma_connect.h"
 
-static void flush(struct rpma_active *c, uint64_t offset, uint64_t length, enum rpma_flush_type type)
+static void flush(struct rpma_active *c, uint64_t offset, uint64_t length,
+                  enum rpma_flush_type type)
 {
     must(rpma_flush(c->conn, c->remote, offset, length, type, RPMA_F_COMPLETION_ALWAYS, (void *)2),
          "rpma_flush");
@@ -17,7 +18,8 @@ static void flush(struct rpma_active *c, uint64_t offset, uint64_t length, enum 
 }
 
 /* It does not wait for the Write, but for the Flush behind it. */
-static void write_and_flush(struct rpma_active *c, uint64_t from, uint64_t to, enum rpma_flush_type type)
+static void write_and_flush(struct rpma_active *c, uint64_t from, uint64_t to,
+                            enum rpma_flush_type type)
 {
     must(rpma_write(c->conn, c->remote, PAIR_DATA_OFFSET + from, c->data_mr, from, to - from,
                     RPMA_F_COMPLETION_ON_ERROR, (void *)1),

@@ -11,8 +11,8 @@ struct rpma_active {
     struct rpma_cq *cq;
     struct rpma_mr_remote *remote;
     struct rpma_mr_local *data_mr, *message_mr;
-    uint8_t *data;    /* the data to write; behind them room for the data read */
-    uint8_t *message; /* first half to send, second half received */
+    uint8_t *data;         /* the data to write; behind them room for the data read */
+    uint8_t *message;      /* first half to send, second half received */
     uint64_t length, seed; /* of the data: set before connecting */
     bool persistent;
 };

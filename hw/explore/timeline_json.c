@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "event.h"
+#include "timeline_json.h"
 
 /* The fields that an event's kind has. */
 void sg_explore_put_event(struct json *j, const char *key, const char *machine,

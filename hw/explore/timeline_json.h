@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Events of traces, and the timelines that they make, in result.json. */
-#ifndef SG_EXPLORE_EVENT_H
-#define SG_EXPLORE_EVENT_H
+#ifndef SG_EXPLORE_TIMELINE_JSON_H
+#define SG_EXPLORE_TIMELINE_JSON_H
 
 #include "json.h"
 #include "session.h"
