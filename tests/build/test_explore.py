@@ -135,10 +135,31 @@ def timeline(_folder):
     rows = head[: head.index("</table>")].split("<tr")[2:]
     assert len(rows) == 3, rows
     assert rows[0].count("&#9679;") == 0 and rows[1].count("&#9679;") == 1, rows
-    assert rows[1].startswith("><td><td class=") and "event 7 of &lt;c&gt;" in rows[1], rows[1]
+    assert rows[1].startswith("><td></td><td class=") and "event 7 of &lt;c&gt;" in rows[1], rows[1]
     assert rows[2].startswith(' class="said"><td class=') and "&#8592;" not in rows[2], rows[2]
     assert "12 more events are left out" in found
     assert "packet 7 or 9 brought what may be lost to a" in found
+
+
+@case
+def repeated(_folder):
+    """Rows that say the same are one, unless a message comes from one of them"""
+
+    def store(number, **more):
+        event = {"event": number, "kind": "store"}
+        return {"machine": "a", "what": "x", "stage-behind": "S2", "event": event, **more}
+
+    def rows_of(*steps):
+        found = explore_report.page({**RESULT, "bugs": [{**REMOTE, "timeline": list(steps)}]})
+        table = found[found.index("<tr><th>a</th>") :]
+        return table[: table.index("</table>")].split("<tr")[2:]
+
+    rows = rows_of(store(1), store(2), store(3), store(4, what="y"))
+    assert len(rows) == 2 and "3 times, the last is event 3" in rows[0], rows
+    assert "times" not in rows[1], rows
+    assert len(rows_of(store(1), store(2), store(3, cause=1))) == 3
+    assert len(rows_of(store(1), store(2), store(3, what="y", cause=0))) == 3
+    assert len(rows_of(store(1), {**store(2), "event": {**EVENT, "kind": "mark"}})) == 2
 
 
 @case

@@ -72,6 +72,34 @@ def _css(what):
     return "promise" if "promised" in what else "said" if what == "the acknowledgement" else ""
 
 
+def _alike(one, other):
+    """Do two rows say the same of different events, and nothing of messages?"""
+    same = [one.get(name) == other.get(name) for name in ("machine", "what", "stage-behind")]
+    return all(same) and "cause" not in one and "cause" not in other
+
+
+def _runs(rows):
+    """Rows that say the same, one behind the other, together; marks stay by themselves."""
+    causes = {each.get("cause") for each in rows}
+    found, joins = [], False
+    for number, each in enumerate(rows):
+        alone = number in causes or (each.get("event") or {}).get("kind") == "mark"
+        if joins and not alone and _alike(found[-1][-1], each):
+            found[-1].append(each)
+        else:
+            found.append([each])
+        joins = not alone
+    return found
+
+
+def _more(run):
+    """What stands for the rows of a run behind its first one."""
+    if len(run) == 1:
+        return ""
+    last = (run[-1].get("event") or {}).get("event", "?")
+    return "<br>%d times, the last is event %s" % (len(run), text(last))
+
+
 def table(bug):
     """All machines side by side, from the first event to the last; then the stage behind each."""
     rows, omitted = _rows(bug)
@@ -79,11 +107,10 @@ def table(bug):
         return
     names = machines(rows)
     yield "<table>" + row([*map(text, names), *STAGES], "th")
-    for step in rows:
-        cells = "".join(
-            '<td class="event">%s</td>' % _cell(step, rows) if name == step["machine"] else "<td>"
-            for name in names
-        )
+    for run in _runs(rows):
+        step = run[0]
+        cell = '<td class="event">%s%s</td>' % (_cell(step, rows), _more(run))
+        cells = "".join(cell if name == step["machine"] else "<td></td>" for name in names)
         css = _css(step["what"])
         yield "<tr%s>%s%s</tr>" % (
             ' class="%s"' % css if css else "",
