@@ -107,6 +107,16 @@ def statuses(folder):
 
 
 @case
+def messages(folder):
+    """A bug whose store is a message's has no program counter; its events may have some"""
+    (folder / "a.trace").touch()
+    issuer = {"kind": "write", "text": "an RDMA Write to port 7000"}
+    explorer(folder, "exit 1", {**RESULT, "bugs": [{**REMOTE, "issuer": issuer}]})
+    status, result, _ = explore.explore(folder)
+    assert (status, result["bugs"][0]["issuer"]) == (1, issuer)
+
+
+@case
 def page(_folder):
     """The report shows texts of a trace as they are, never as HTML"""
     found = explore_report.page(RESULT)

@@ -33,7 +33,7 @@ def _counters(bugs):
     for bug in bugs:
         if "pc" in bug["issuer"]:
             yield bug["issuer"]
-            steps = [*bug.get("story", ()), *bug.get("timeline", ())]
+        steps = [*bug.get("story", ()), *bug.get("timeline", ())]
         for event in [step.get("event") for step in steps] + [
             bug["example"]["acknowledgement"],
             bug["example"]["lost"],
