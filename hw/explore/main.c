@@ -17,6 +17,7 @@
 
 static void finish(struct sg_explore_session *s)
 {
+    sg_crash_timelines_free(s->timelines);
     sg_crash_teller_free(s->teller);
     sg_crash_explorer_free(s->explorer);
     sg_explore_images_free(s->images);
@@ -33,6 +34,7 @@ static void finish(struct sg_explore_session *s)
     sg_crash_reads_fini(&s->reads);
     sg_crash_issuers_fini(&s->issuers);
     sg_crash_promises_free(s->promises);
+    sg_crash_order_free(s->ordering);
     for (unsigned i = 0; i < s->o.traces; i++) {
         sg_explore_trace_free(&s->trace[i]);
         g_free(s->reading[i].message);

@@ -112,29 +112,53 @@ static bool note_reading(struct sg_explore_session *s, unsigned machine)
     return sg_explore_ended(t);
 }
 
-static bool run_order(struct sg_explore_session *s, struct sg_crash_order *order)
+/* Nothing is known of the events yet. */
+static void forget_events(struct sg_explore_session *s)
+{
+    sg_crash_promises_free(s->promises);
+    sg_crash_issuers_fini(&s->issuers);
+    sg_crash_issuers_init(&s->issuers);
+    s->promises = sg_crash_promises_new(s->o.traces, 1u << s->target, s->o.acks);
+}
+
+/* From the beginning of all traces; false: one of them cannot be opened. */
+bool sg_explore_sources(struct sg_explore_session *s, struct sg_crash_source *source)
+{
+    for (unsigned i = 0; i < s->o.traces; i++) {
+        if (!sg_explore_open(&s->trace[i], NULL, NULL)) {
+            return false;
+        }
+        source[i] = sg_crash_reader_source(s->trace[i].reader);
+    }
+    return true;
+}
+
+static bool run_order(struct sg_explore_session *s)
 {
     struct sg_crash_source source[SG_CRASH_MACHINES];
     bool good = true;
 
     for (unsigned i = 0; i < s->o.traces; i++) {
-        sg_crash_order_scan(order, i, sg_crash_reader_source(s->trace[i].reader));
-        if (!sg_explore_ended(&s->trace[i]) || !sg_explore_open(&s->trace[i], NULL, NULL)) {
+        sg_crash_order_scan(s->ordering, i, sg_crash_reader_source(s->trace[i].reader));
+        if (!sg_explore_ended(&s->trace[i])) {
             return false;
         }
-        source[i] = sg_crash_reader_source(s->trace[i].reader);
     }
-    sg_crash_order_run(order, source, ordered, s);
+    do { /* at most SG_CRASH_RUNS times */
+        forget_events(s);
+        if (!sg_explore_sources(s, source)) {
+            return false;
+        }
+    } while (!sg_crash_order_run(s->ordering, source, ordered, s));
     for (unsigned i = 0; i < s->o.traces; i++) {
         good = note_reading(s, i) && good;
     }
-    s->order = *sg_crash_order_counts(order);
+    s->order = *sg_crash_order_counts(s->ordering);
     return good;
 }
 
 int sg_explore_pass_1(struct sg_explore_session *s)
 {
-    struct sg_crash_order *order;
     const struct sg_trace_header *header;
     int target;
     bool good;
@@ -157,13 +181,12 @@ int sg_explore_pass_1(struct sg_explore_session *s)
     memcpy(s->run, header->run, sizeof(s->run));
     s->told = g_strdup(header->text[SG_TRACE_PLATFORM]);
     s->config = g_strdup(header->text[SG_TRACE_CONFIG]);
-    sg_crash_issuers_init(&s->issuers);
     s->details = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, free_detail);
-    s->promises = sg_crash_promises_new(s->o.traces, 1u << target, s->o.acks);
-    order = sg_crash_order_new(s->o.traces);
-    good = run_order(s, order);
-    sg_crash_order_free(order);
-    sg_crash_promises_end(s->promises);
+    s->ordering = sg_crash_order_new(s->o.traces);
+    good = run_order(s);
+    if (good) {
+        sg_crash_promises_end(s->promises);
+    }
     return good ? SG_EXPLORE_GOOD : SG_EXPLORE_TRACE;
 }
 
@@ -464,23 +487,36 @@ static void want_details(struct sg_explore_session *s)
     }
 }
 
+static void ordered_again(void *opaque, unsigned machine, const struct sg_trace_event *e,
+                          const uint64_t *past)
+{
+    struct sg_explore_session *s = opaque;
+
+    (void)past;
+    if (sg_crash_timelines_event(s->timelines, machine, e) ||
+        g_hash_table_contains(s->details, detail_key(machine, e->number))) {
+        keep_detail(s, machine, e);
+    }
+    if (e->number % PROGRESS_EVERY == 0) {
+        sg_explore_progress("timelines", s->trace[machine].read, s->trace[machine].octets);
+    }
+}
+
 int sg_explore_pass_3(struct sg_explore_session *s)
 {
-    const struct sg_trace_event *e;
+    struct sg_crash_source source[SG_CRASH_MACHINES];
     int status = s->bugs->len ? tell_stories(s) : SG_EXPLORE_GOOD;
 
-    want_details(s);
-    for (unsigned i = 0; i < s->o.traces && s->bugs->len && status == SG_EXPLORE_GOOD; i++) {
-        if (!sg_explore_open(&s->trace[i], NULL, NULL)) {
-            return SG_EXPLORE_TRACE;
-        }
-        while ((e = sg_trace_next(s->trace[i].reader))) {
-            if (g_hash_table_contains(s->details, detail_key(i, e->number))) {
-                keep_detail(s, i, e);
-            }
-        }
+    if (!s->bugs->len || status != SG_EXPLORE_GOOD) {
+        return status;
     }
-    return status;
+    want_details(s);
+    s->timelines = sg_crash_timelines_new(s->o.traces, s->target, s->bugs, s->promises, s->teller);
+    if (!sg_explore_sources(s, source)) {
+        return SG_EXPLORE_TRACE;
+    }
+    sg_crash_order_run(s->ordering, source, ordered_again, s); /* settled in pass 1 */
+    return SG_EXPLORE_GOOD;
 }
 
 const struct sg_explore_detail *sg_explore_detail(const struct sg_explore_session *s,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* result.json: docs/crash-laboratory-points.md lists its members. */
-#include "json.h"
+#include "timeline_json.h"
 #include "session.h"
 
 enum { VERSION = 1 };
@@ -180,34 +180,6 @@ static void put_issuer(struct json *j, const struct sg_crash_issuer *who)
     g_string_free(text, TRUE);
 }
 
-/* The fields that an event's kind has. */
-static void put_event(struct json *j, const char *key, const char *machine,
-                      const struct sg_explore_detail *d)
-{
-    const struct sg_trace_row *row = sg_trace_row(d->e.kind);
-
-    json_open(j, key, '{');
-    json_text(j, "machine", machine);
-    json_number(j, "event", d->e.number);
-    json_text(j, "kind", row->name);
-    for (const uint8_t *f = row->field; *f; f++) {
-        const char *name = sg_trace_field_name((enum sg_trace_field) * f);
-
-        if (*f == SG_TRACE_ADDR || *f == SG_TRACE_AT || *f == SG_TRACE_ROOT ||
-            *f == SG_TRACE_VALUE || *f == SG_TRACE_SWAP || *f == SG_TRACE_FOUND) {
-            json_hex(j, name, d->e.field[*f]);
-        } else if (*f == SG_TRACE_NAME) {
-            json_text(j, name, d->name ? d->name : "");
-        } else {
-            json_number(j, name, d->e.field[*f]);
-        }
-    }
-    if (d->text) {
-        json_text(j, "text", d->text);
-    }
-    json_close(j, '}');
-}
-
 static void put_example(struct json *j, const struct sg_explore_session *s,
                         const struct sg_crash_bug *bug)
 {
@@ -222,10 +194,10 @@ static void put_example(struct json *j, const struct sg_explore_session *s,
     json_number(j, "binds-behind", promise->from);
     json_text(j, "promised-to", s->trace[promise->by].machine);
     if (said) {
-        put_event(j, "acknowledgement", s->trace[promise->by].machine, said);
+        sg_explore_put_event(j, "acknowledgement", s->trace[promise->by].machine, said);
     }
     if (lost) {
-        put_event(j, "lost", s->trace[s->target].machine, lost);
+        sg_explore_put_event(j, "lost", s->trace[s->target].machine, lost);
     }
     json_close(j, '}');
 }
@@ -265,7 +237,7 @@ static void put_story(struct json *j, const struct sg_explore_session *s,
         json_text(j, "stage-behind",
                   e->stage == SG_CRASH_CERTAIN ? "certain" : sg_crash_stage_name(e->stage));
         if (d) {
-            put_event(j, "event", s->trace[s->target].machine, d);
+            sg_explore_put_event(j, "event", s->trace[s->target].machine, d);
         }
         json_close(j, '}');
     }
@@ -294,6 +266,7 @@ static void put_bug(struct json *j, const struct sg_explore_session *s, unsigned
     json_close(j, ']');
     if (story) {
         put_story(j, s, story);
+        sg_explore_put_timeline(j, s, number);
     }
     json_close(j, '}');
 }

@@ -5,7 +5,7 @@
 #ifndef SG_EXPLORE_SESSION_H
 #define SG_EXPLORE_SESSION_H
 
-#include "crash/story.h"
+#include "crash/timeline.h"
 #include "images.h"
 #include "input.h"
 #include "memory.h"
@@ -28,6 +28,7 @@ struct sg_explore_session {
     char *told; /* the header's text SG_TRACE_PLATFORM */
     char *config;
 
+    struct sg_crash_order *ordering; /* of pass 1; pass 3 uses it again */
     struct sg_crash_order_counts order;
     struct sg_crash_promises *promises;
     struct sg_crash_issuers issuers;
@@ -42,9 +43,10 @@ struct sg_explore_session {
     GArray *plans;                    /* struct sg_explore_plan; NULL: none are given */
     struct sg_explore_images *images; /* NULL: none are wanted */
     enum sg_explore_status images_status;
-    GArray *bugs;                   /* struct sg_crash_bug */
-    struct sg_crash_teller *teller; /* NULL: no bugs */
-    GHashTable *details;            /* of machine and event to struct sg_explore_detail */
+    GArray *bugs;                         /* struct sg_crash_bug */
+    struct sg_crash_teller *teller;       /* NULL: no bugs */
+    struct sg_crash_timelines *timelines; /* likewise */
+    GHashTable *details;                  /* of machine and event to struct sg_explore_detail */
 };
 
 /* An event that a result names. */
@@ -54,6 +56,8 @@ struct sg_explore_detail {
     char *text;              /* of a mark; or NULL */
 };
 
+/* All traces from their beginnings, for the order; false: a message is on stderr. */
+bool sg_explore_sources(struct sg_explore_session *s, struct sg_crash_source *source);
 /* Reads all traces: promises, issuers.  The functions return an enum sg_explore_status. */
 int sg_explore_pass_1(struct sg_explore_session *s);
 /* Reads the target's trace: verdicts, images. */

@@ -107,12 +107,69 @@ def statuses(folder):
 
 
 @case
+def messages(folder):
+    """A bug whose store is a message's has no program counter; its events may have some"""
+    (folder / "a.trace").touch()
+    issuer = {"kind": "write", "text": "an RDMA Write to port 7000"}
+    explorer(folder, "exit 1", {**RESULT, "bugs": [{**REMOTE, "issuer": issuer}]})
+    status, result, _ = explore.explore(folder)
+    assert (status, result["bugs"][0]["issuer"]) == (1, issuer)
+
+
+@case
 def page(_folder):
     """The report shows texts of a trace as they are, never as HTML"""
     found = explore_report.page(RESULT)
     assert "<script" not in found and "&lt;script&gt;" in found
     assert "<i>" not in found and "a<b>" not in found
     assert "Bug 1: a store may be lost" in found and "nothing in this run" in found
+
+
+REMOTE = {
+    **BUG,
+    "timeline": [
+        {"machine": "<c>", "what": "the request is sent", "stage-behind": None, "event": EVENT},
+        {"machine": "a", "what": "the store", "stage-behind": "S0", "event": EVENT, "cause": 0},
+        {"machine": "<c>", "what": "the acknowledgement", "stage-behind": "S0", "cause": 99},
+    ],
+    "timeline-omitted": 12,
+    "frames": {"lost": {"machine": "a", "packet": {"event": 5, "numbers": [7, 9]}}},
+}
+
+
+@case
+def timeline(_folder):
+    """A timeline has a column for each machine, and says where a message came from"""
+    found = explore_report.page({**RESULT, "bugs": [REMOTE]})
+    head = found[found.index("<tr><th>&lt;c&gt;</th><th>a</th><th>S0</th>") :]
+    rows = head[: head.index("</table>")].split("<tr")[2:]
+    assert len(rows) == 3, rows
+    assert rows[0].count("&#9679;") == 0 and rows[1].count("&#9679;") == 1, rows
+    assert rows[1].startswith("><td></td><td class=") and "event 7 of &lt;c&gt;" in rows[1], rows[1]
+    assert rows[2].startswith(' class="said"><td class=') and "&#8592;" not in rows[2], rows[2]
+    assert "12 more events are left out" in found
+    assert "packet 7 or 9 brought what may be lost to a" in found
+
+
+@case
+def repeated(_folder):
+    """Rows that say the same are one, unless a message comes from one of them"""
+
+    def store(number, **more):
+        event = {"event": number, "kind": "store"}
+        return {"machine": "a", "what": "x", "stage-behind": "S2", "event": event, **more}
+
+    def rows_of(*steps):
+        found = explore_report.page({**RESULT, "bugs": [{**REMOTE, "timeline": list(steps)}]})
+        table = found[found.index("<tr><th>a</th>") :]
+        return table[: table.index("</table>")].split("<tr")[2:]
+
+    rows = rows_of(store(1), store(2), store(3), store(4, what="y"))
+    assert len(rows) == 2 and "3 times, the last is event 3" in rows[0], rows
+    assert "times" not in rows[1], rows
+    assert len(rows_of(store(1), store(2), store(3, cause=1))) == 3
+    assert len(rows_of(store(1), store(2), store(3, what="y", cause=0))) == 3
+    assert len(rows_of(store(1), {**store(2), "event": {**EVENT, "kind": "mark"}})) == 2
 
 
 @case

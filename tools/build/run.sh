@@ -158,6 +158,7 @@ all | demo | bench)
         run_part tools/bench/bench-ethernet
         run_part tools/bench/bench-pmem
         run_part tools/bench/bench-checker
+        run_part tools/bench/bench-record
         run_part tools/bench/bench-core "$SG_BUILD/native/tests/bench/bench_core" \
             "$SG_BUILD/bench/core.json"
         run_part tools/bench/bench-scale "$SG_BUILD/native/tests/bench/bench_scale" \

@@ -32,12 +32,12 @@ ports.py       frames that the adapters' ports have dropped
 domain.py      the persistence domain at run time
 transfer.py    copy
 record.py      recordings of a lab while scripts run
-explore.py     recordings are explored
-explore_report.py   what was found, as HTML and JUnit
 console.py     console, log
 symbols.py     program counters of a recording as functions, files and lines
 explore.py     the explorer on a recording
+packets.py     packets of a capture that brought what a bug names
 explore_report.py  its report: HTML and JUnit
+explore_timeline.py  what all machines did about a bug, for the report
 verdicts.py    the file of verdicts about crash images
 crash.py       the verb crash and its options
 cli.py         all other verbs

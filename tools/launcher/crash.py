@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from . import explore, record
+from . import explore, explore_timeline, record
 from .state import LabFolder
 
 RECORD_TEXT = """Runs a workload in the lab and records what its VMs do: all VMs are recorded, and
@@ -73,13 +73,22 @@ def do_explore(args):
         if value is not None:
             options += ["--" + name.replace("_", "-"), str(value)]
     status, result, out = explore.explore(
-        args.recording, args.output, options, args.symbols, args.kallsyms, args.json
+        args.recording,
+        args.output,
+        options,
+        args.symbols,
+        args.kallsyms,
+        args.json,
+        args.capture,
     )
     if args.json and result:
         print(json.dumps(result, indent=1))
     if result:
         for counter, name in explore.named(result):
             say("%s is %s" % (counter, name))
+        for number, bug in enumerate([*result["bugs"], *result["not-claimed"]], 1):
+            for text in explore_timeline.packet_texts(bug):
+                say("bug %d: %s" % (number, text))
         say("results are in %s, the report is %s" % (out, out / explore.PAGE))
     return status
 
@@ -187,6 +196,11 @@ def _add_explore(verbs):
         help="an ELF file that ran, to name its functions and lines; may be repeated",
     )
     add_option("--kallsyms", metavar="FILE", help="the guest's /proc/kallsyms, likewise")
+    add_option(
+        "--capture",
+        metavar="FILE.pcap",
+        help="the capture of the lab (up --capture), to name the packets of lost messages",
+    )
     add_option("--json", action="store_true", help="print the result as JSON")
     add_option("recording", metavar="RECORDING", help="the folder of a recording, or one trace")
     parser.set_defaults(run=_run(do_explore))

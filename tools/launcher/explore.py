@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from . import explore_report, paths, record
+from . import explore_report, packets, paths, record
 from .errors import LabError, UsageError
 from .symbols import Symbols
 
@@ -33,7 +33,8 @@ def _counters(bugs):
     for bug in bugs:
         if "pc" in bug["issuer"]:
             yield bug["issuer"]
-        for event in [step["event"] for step in bug.get("story", ())] + [
+        steps = [*bug.get("story", ()), *bug.get("timeline", ())]
+        for event in [step.get("event") for step in steps] + [
             bug["example"]["acknowledgement"],
             bug["example"]["lost"],
         ]:
@@ -77,13 +78,25 @@ def _kallsyms(path):
         raise UsageError("cannot read the kernel's symbols from %s" % path) from error
 
 
-def explore(recording, output=None, options=(), programs=(), kallsyms=None, quiet=False):
+def _name_packets(result, capture):
+    missing = packets.find([*result["bugs"], *result["not-claimed"]], capture)
+    if missing:
+        result["notes"].append(
+            "%d of the messages that bugs name are not in the capture %s." % (missing, capture)
+        )
+
+
+def explore(
+    recording, output=None, options=(), programs=(), kallsyms=None, quiet=False, capture=None
+):
     """Explores; returns (status, result, folder of the results).  The result is None if there is
     none."""
     traces = traces_of(recording)
     symbols = Symbols(programs, _kallsyms(kallsyms))
     base = Path(recording) if Path(recording).is_dir() else Path(recording).parent
     out = Path(output) if output else base / "explored"
+    if capture:
+        packets.check(capture)
     # What is there afterwards is of this run, also if it fails.
     for name in (RESULT, PAGE, JUNIT):
         (out / name).unlink(missing_ok=True)
@@ -95,6 +108,8 @@ def explore(recording, output=None, options=(), programs=(), kallsyms=None, quie
         return done.returncode, None, out
     result = json.loads((out / RESULT).read_text(encoding="utf-8"))
     name_counters(result, symbols)
+    if capture:
+        _name_packets(result, capture)
     result["recording"] = _recording(base)
     _write(out / RESULT, json.dumps(result, indent=1) + "\n")
     _write(out / PAGE, explore_report.page(result))

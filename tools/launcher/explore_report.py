@@ -4,10 +4,13 @@
 Input is result.json of staghorn-explore (docs/crash-laboratory-points.md), with names of program
 counters (explore.py).  Every text of it may come from a stranger, so all of it is escaped."""
 import re
-from html import escape
 from xml.sax.saxutils import quoteattr
 
-STAGES = ("S0", "S1", "S2'", "S2", "S3", "certain")
+from . import explore_timeline
+from .explore_timeline import event_text as _event
+from .explore_timeline import row as _row
+from .explore_timeline import text as _text
+
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em;
        color: #222; background: #fff }
@@ -19,23 +22,13 @@ code { font-size: 90% } .good { background: #e2f2e2 } .bug { background: #f8d7d7
 .weak { background: #eee; color: #666 } .note { background: #fff4d0; padding: .5em 1em }
 td.lane { min-width: 3.2em; text-align: center } td.at { background: #f0b060 }
 td.safe { background: #7cc47c } tr.promise td { border-top: 3px solid #c00 }
+td.event { background: #f4f8ff } tr.said td { border-top: 3px solid #06c }
 """
-
-
-def _text(value):
-    return escape(str(value))
 
 
 def _attribute(value):
     """A quoted attribute; characters that XML does not have are left out."""
     return quoteattr(re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", value))
-
-
-def _row(cells, tag="td", css=""):
-    return "<tr%s>%s</tr>" % (
-        ' class="%s"' % css if css else "",
-        "".join("<%s>%s</%s>" % (tag, each, tag) for each in cells),
-    )
 
 
 def _verdict(result):
@@ -64,47 +57,6 @@ def _platforms(result):
             css=css,
         )
     yield "</table>"
-
-
-def _event(event):
-    """One event in a line."""
-    if not event:
-        return "an event that is not known"
-    where = event.get("symbol") or event.get("at", "")
-    words = [_text(event["kind"])]
-    for name in ("addr", "len", "qpn", "wr-id", "ordinal", "name", "text"):
-        if name in event:
-            words.append("%s=%s" % (name, _text(event[name])))
-    if where:
-        words.append("at <code>%s</code>" % _text(where))
-    return " ".join(words)
-
-
-def _story(bug):
-    """The lost store's stages, event by event."""
-    yield "<table>" + _row(("machine", "event", "what", *STAGES), "th")
-    for step in bug.get("story", ()):
-        event, stage = step["event"], step["stage-behind"]
-        lanes = "".join(
-            '<td class="lane %s">%s</td>'
-            % (
-                ("safe" if lane == "certain" else "at") if lane == stage else "",
-                "&#9679;" if lane == stage else "",
-            )
-            for lane in STAGES
-        )
-        css = ' class="promise"' if "promised" in step["what"] else ""
-        yield "<tr%s><td>%s</td><td class=n>%s</td><td>%s<br><small>%s</small></td>%s</tr>" % (
-            css,
-            _text(event.get("machine", "")),
-            _text(event.get("event", "")),
-            _text(step["what"]),
-            _event(event),
-            lanes,
-        )
-    yield "</table>"
-    if bug.get("story-omitted"):
-        yield "<p>%d more events are left out.</p>" % bug["story-omitted"]
 
 
 def _bug(number, bug, kind):
@@ -137,7 +89,8 @@ def _bug(number, bug, kind):
             css="" if each["claimed"] else "weak",
         )
     yield "</table>"
-    yield from _story(bug)
+    yield from explore_timeline.packets(bug)
+    yield from explore_timeline.table(bug)
 
 
 def _about(result):

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One replay for all stories; each looks at its octet after events that may matter. */
+#include <string.h>
+
 #include "crash/numbers.h"
 #include "crash/points.h"
 #include "crash/replay.h"
@@ -10,10 +12,8 @@ struct tale {
     const struct sg_crash_bug *bug;
     const struct sg_crash_breach *breach;
     struct story_run *run;
-    /* Events: the store; behind which the promise binds; the story's last one. */
-    uint64_t begins, binds, last;
-    uint64_t qpn, device; /* of the store, if it is an adapter's */
-    bool begun, by_adapter;
+    uint64_t binds; /* event behind which the promise does */
+    bool begun;
     uint8_t stage;
 };
 
@@ -27,6 +27,7 @@ struct sg_crash_teller {
     unsigned platforms;
     uint64_t last; /* of all stories */
     struct story_run run[SG_CRASH_PLATFORMS];
+    GHashTable *ends; /* of the target's connections, by adapter and queue pair */
     unsigned count;
     struct tale told[SG_CRASH_STORIES];
 };
@@ -43,12 +44,13 @@ static bool touches(const struct tale *t, uint64_t addr, uint64_t len)
 /* An RDMA Flush, seen from the store. */
 static const char *flush_text(const struct tale *t, const struct sg_trace_event *e)
 {
-    bool own = t->by_adapter && e->qpn == t->qpn && e->unit == t->device;
+    const struct sg_crash_story *s = &t->story;
+    bool own = s->by_adapter && e->qpn == s->qpn && e->unit == s->unit;
 
     if (e->addr > t->breach->addr || t->breach->addr - e->addr >= e->len) {
         return own ? "a Flush of another range" : "a Flush of another range, by another queue pair";
     }
-    return own || !t->by_adapter ? "a Flush of its range"
+    return own || !s->by_adapter ? "a Flush of its range"
                                  : "a Flush of its range, by another "
                                    "queue pair";
 }
@@ -107,20 +109,52 @@ static void add(struct tale *t, uint64_t event, const char *what)
     }
 }
 
-static void tell(struct tale *t, const struct sg_trace_event *e)
+static uint64_t end_of(const struct sg_trace_event *e)
+{
+    return e->unit << 32 | e->qpn;
+}
+
+/* The ends of a connection are known as long as its queue pair has no other. */
+static void connected(struct sg_crash_teller *x, const struct sg_trace_event *e)
+{
+    uint64_t key = end_of(e);
+
+    g_hash_table_remove(x->ends, &key);
+    if (g_hash_table_size(x->ends) < SG_CRASH_CONNECTIONS) {
+        g_hash_table_insert(x->ends, g_memdup2(&key, sizeof(key)),
+                            g_memdup2(e->data, SG_CRASH_ENDS));
+    }
+}
+
+/* The store. */
+static void begin(struct sg_crash_teller *x, struct tale *t, const struct sg_trace_event *e)
+{
+    struct sg_crash_story *s = &t->story;
+    uint64_t key = end_of(e);
+    const uint8_t *ends = g_hash_table_lookup(x->ends, &key);
+
+    t->begun = true;
+    s->by_adapter =
+        e->kind == SG_TRACE_PLACE || e->kind == SG_TRACE_ATOMIC_WRITE || e->kind == SG_TRACE_ATOMIC;
+    s->unit = e->unit;
+    s->qpn = e->qpn;
+    s->ordinal = e->ordinal;
+    s->connected = s->by_adapter && ends;
+    if (s->connected) {
+        memcpy(s->ends, ends, sizeof(s->ends));
+    }
+}
+
+static void tell(struct sg_crash_teller *x, struct tale *t, const struct sg_trace_event *e)
 {
     uint8_t before = t->stage;
     const char *what = meaning(t, e);
 
-    if (e->number == t->begins) {
-        t->begun = true;
-        t->by_adapter = e->kind == SG_TRACE_PLACE || e->kind == SG_TRACE_ATOMIC_WRITE ||
-                        e->kind == SG_TRACE_ATOMIC;
-        t->device = e->unit;
-        t->qpn = e->qpn;
+    if (e->number == t->story.begins) {
+        begin(x, t, e);
         what = "the store";
     }
-    if (!t->begun || e->number > t->last) {
+    if (!t->begun || e->number > t->story.last) {
         return;
     }
     t->stage = stage_now(t, e->number);
@@ -164,6 +198,7 @@ struct sg_crash_teller *sg_crash_teller_new(const struct sg_crash_exploration *w
 
     *wrong = NULL;
     x->platforms = what->platforms;
+    x->ends = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     promise = sg_crash_promises_of(what->promises, what->target, &count);
     for (unsigned i = 0; i < bugs->len && i < SG_CRASH_STORIES && !*wrong; i++) {
         const struct sg_crash_bug *bug = &g_array_index(bugs, struct sg_crash_bug, i);
@@ -174,10 +209,10 @@ struct sg_crash_teller *sg_crash_teller_new(const struct sg_crash_exploration *w
         t->run = &x->run[bug->least];
         t->stage = SG_CRASH_CERTAIN;
         t->story.events = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_story_event));
-        t->begins = t->breach->lost ? t->breach->lost : t->breach->placed;
+        t->story.begins = t->breach->lost ? t->breach->lost : t->breach->placed;
         t->binds = promise[bug->promise].from;
-        t->last = SG_MAX(t->binds, t->breach->until);
-        x->last = SG_MAX(x->last, t->last);
+        t->story.last = SG_MAX(t->binds, t->breach->until);
+        x->last = SG_MAX(x->last, t->story.last);
         *wrong = start_run(t->run, what, bug->least);
     }
     if (*wrong) {
@@ -195,6 +230,9 @@ void sg_crash_teller_free(struct sg_crash_teller *x)
     }
     for (unsigned i = 0; x && i < x->count; i++) {
         g_array_unref(x->told[i].story.events);
+    }
+    if (x) {
+        g_hash_table_destroy(x->ends);
     }
     g_free(x);
 }
@@ -215,6 +253,9 @@ bool sg_crash_teller_event(struct sg_crash_teller *x, const struct sg_trace_even
 {
     bool matters = sg_crash_points_settles(e);
 
+    if (e->kind == SG_TRACE_CONNECTED) {
+        connected(x, e);
+    }
     for (unsigned i = 0; i < x->platforms; i++) {
         struct story_run *r = &x->run[i];
 
@@ -227,7 +268,7 @@ bool sg_crash_teller_event(struct sg_crash_teller *x, const struct sg_trace_even
         struct tale *t = &x->told[i];
 
         if (matters || e->number == t->binds) {
-            tell(t, e);
+            tell(x, t, e);
         }
     }
     return e->number >= x->last;

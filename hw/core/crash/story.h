@@ -19,6 +19,7 @@ enum {
     SG_CRASH_STORIES = 64,              /* of the first bugs */
     SG_CRASH_STORY_EVENTS = 64,         /* of a story; more are counted */
     SG_CRASH_CERTAIN = SG_CRASH_STAGES, /* instead of a stage */
+    SG_CRASH_ENDS = 36,                 /* octets of a connection's addresses and ports */
 };
 
 struct sg_crash_story_event {
@@ -30,6 +31,12 @@ struct sg_crash_story_event {
 struct sg_crash_story {
     GArray *events; /* struct sg_crash_story_event */
     uint64_t omitted;
+    uint64_t begins, last; /* events: the store, and the last that matters */
+    /* A store of an adapter: of which message. */
+    bool by_adapter;
+    uint64_t unit, qpn, ordinal;
+    bool connected;              /* the beginning of its connection is in the trace */
+    uint8_t ends[SG_CRASH_ENDS]; /* then: addresses and ports, as of the event `connected` */
 };
 
 struct sg_crash_teller;

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "staghorn_mark.h"
 
@@ -148,6 +149,14 @@ static void insert(uint64_t key, enum method method)
     sg_mark_durable(slot, sizeof(*slot));
 }
 
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
 static int check(void)
 {
     unsigned entries = 0, broken = 0;
@@ -182,6 +191,7 @@ int main(int argc, char **argv)
     uint64_t session = argc > 4 ? strtoul(argv[4], NULL, 0) : 0;
     enum method method;
     pthread_t thread;
+    double start;
     int fd;
 
     if (argc < 3 || argc > 5 || !entries || entries > SLOTS / 2) {
@@ -202,9 +212,11 @@ int main(int argc, char **argv)
         perror("pthread_create");
         return 2;
     }
+    start = now();
     for (uint64_t key = 1; key <= entries; key++) {
         insert(session << 32 | key, method);
     }
+    printf("seconds %.6f\n", now() - start);
     __atomic_store_n(&copier.stop, true, __ATOMIC_RELEASE);
     pthread_join(thread, NULL);
     printf("inserted %u\n", entries);

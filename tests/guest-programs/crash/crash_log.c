@@ -193,6 +193,7 @@ int main(int argc, char **argv)
     struct log_request request = { .count = 1, .session = 1 };
     const struct crash_method *method;
     struct log_net net, other;
+    double start;
 
     if (argc < 3 || argc > 5 || !records || records > CRASH_RECORDS_MAX) {
         fprintf(stderr, "usage: crash_log ADDRESS METHOD [1..%d records [SESSION]]\n",
@@ -209,9 +210,11 @@ int main(int argc, char **argv)
     if (method->service == CRASH_POLL) {
         ask(&net, &(struct log_request){ CRASH_POLL, 0, records, request.session });
     }
+    start = log_seconds();
     for (; request.number < records; request.number++) {
         append(&net, &other, method, &request);
     }
+    printf("seconds %.6f\n", log_seconds() - start);
     printf("acknowledged %u\n", records);
     log_close(&net);
     if (method->flush == FLUSH_ELSEWHERE) {

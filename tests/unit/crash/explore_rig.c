@@ -58,6 +58,9 @@ void xr_init_content(struct xr *r, const char *told, const uint8_t content[XR_SI
 
 void xr_free(struct xr *r)
 {
+    sg_crash_timelines_free(r->timelines);
+    sg_crash_teller_free(r->teller);
+    sg_crash_order_free(r->order);
     sg_crash_explorer_free(r->explorer);
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
         g_free(r->memory[i]);
@@ -267,6 +270,7 @@ static void pass_1(struct xr *r, unsigned acks, struct sg_trace_octets octets[XR
     struct sg_crash_order *order = sg_crash_order_new(XR_MACHINES);
     struct sg_crash_source source[XR_MACHINES];
 
+    r->order = order;
     xr_end(r);
     sg_crash_issuers_init(&r->issuers);
     r->promises = sg_crash_promises_new(XR_MACHINES, 1u << XR_TARGET, acks);
@@ -274,18 +278,31 @@ static void pass_1(struct xr *r, unsigned acks, struct sg_trace_octets octets[XR
         sg_crash_order_scan(order, i, sg_crash_reader_source(read_again(r, i, &octets[i])));
         source[i] = sg_crash_reader_source(read_again(r, i, &octets[i]));
     }
-    sg_crash_order_run(order, source, ordered, r);
+    T_TRUE(sg_crash_order_run(order, source, ordered, r));
     for (unsigned i = 0; i < XR_MACHINES; i++) {
         T_EQ_INT(sg_trace_status(r->reader[i]), SG_TRACE_END);
     }
-    sg_crash_order_free(order);
     sg_crash_promises_end(r->promises);
+}
+
+static struct sg_crash_exploration exploration(struct xr *r)
+{
+    return (struct sg_crash_exploration){
+        .header = sg_trace_header(r->reader[XR_TARGET]),
+        .platform = r->platform,
+        .platforms = r->platforms,
+        .promises = r->promises,
+        .target = XR_TARGET,
+        .issuers = &r->issuers,
+        .point = r->point,
+        .opaque = r->opaque,
+    };
 }
 
 void xr_explore(struct xr *r, const char *domains, const char *ddio, unsigned acks)
 {
     struct sg_trace_octets octets[XR_MACHINES];
-    struct sg_crash_exploration what = { .target = XR_TARGET, .issuers = &r->issuers };
+    struct sg_crash_exploration what;
     const struct sg_trace_event *e;
     const char *wrong;
 
@@ -293,12 +310,7 @@ void xr_explore(struct xr *r, const char *domains, const char *ddio, unsigned ac
     T_TRUE(r->platforms);
     pass_1(r, acks, octets);
     read_again(r, XR_TARGET, &octets[XR_TARGET]);
-    what.header = sg_trace_header(r->reader[XR_TARGET]);
-    what.platform = r->platform;
-    what.platforms = r->platforms;
-    what.promises = r->promises;
-    what.point = r->point;
-    what.opaque = r->opaque;
+    what = exploration(r);
     r->explorer = sg_crash_explorer_new(&what, &wrong);
     T_NOT_NULL(r->explorer);
     for (unsigned i = 0; i < r->platforms; i++) {
@@ -311,6 +323,43 @@ void xr_explore(struct xr *r, const char *domains, const char *ddio, unsigned ac
     }
     sg_crash_explorer_end(r->explorer);
     r->bugs = sg_crash_bugs(r->explorer, r->platforms);
+}
+
+static void plot(void *opaque, unsigned machine, const struct sg_trace_event *e,
+                 const uint64_t *past)
+{
+    struct xr *r = opaque;
+
+    (void)past;
+    sg_crash_timelines_event(r->timelines, machine, e);
+}
+
+void xr_tell(struct xr *r)
+{
+    struct sg_trace_octets octets[XR_MACHINES];
+    struct sg_crash_source source[XR_MACHINES];
+    struct sg_crash_exploration what;
+    const struct sg_trace_event *e;
+    const char *wrong;
+
+    read_again(r, XR_TARGET, &octets[XR_TARGET]);
+    what = exploration(r);
+    r->teller = sg_crash_teller_new(&what, r->bugs, &wrong);
+    T_NOT_NULL(r->teller);
+    for (unsigned i = 0; i < r->platforms; i++) {
+        if (sg_crash_teller_needs(r->teller, i)) {
+            memset(r->memory[i], 0, (size_t)2 * XR_SIZE);
+            sg_crash_teller_add(r->teller, i, r->memory[i], r->memory[i] + XR_SIZE);
+        }
+    }
+    while ((e = sg_trace_next(r->reader[XR_TARGET])) &&
+           !sg_crash_teller_event(r->teller, e, sg_trace_name(r->reader[XR_TARGET], e->name))) {
+    }
+    r->timelines = sg_crash_timelines_new(XR_MACHINES, XR_TARGET, r->bugs, r->promises, r->teller);
+    for (unsigned i = 0; i < XR_MACHINES; i++) {
+        source[i] = sg_crash_reader_source(read_again(r, i, &octets[i]));
+    }
+    T_TRUE(sg_crash_order_run(r->order, source, plot, r));
 }
 
 unsigned xr_platform(const struct xr *r, const char *name)

@@ -8,7 +8,7 @@
 #ifndef SG_TESTS_EXPLORE_RIG_H
 #define SG_TESTS_EXPLORE_RIG_H
 
-#include "crash/bugs.h"
+#include "crash/timeline.h"
 #include "trace/writer.h"
 
 enum { XR_TARGET, XR_CLIENT, XR_MACHINES, XR_QPS = 4, XR_SIZE = 16384 };
@@ -26,6 +26,7 @@ struct xr {
     uint64_t ordinal[XR_QPS], wr_id;
     /* The result: */
     struct sg_trace_reader *reader[XR_MACHINES];
+    struct sg_crash_order *order;
     struct sg_crash_promises *promises;
     struct sg_crash_issuers issuers;
     struct sg_crash_platform platform[SG_CRASH_PLATFORMS];
@@ -34,6 +35,8 @@ struct xr {
     struct sg_crash_explorer *explorer;
     const char *wrong; /* sg_crash_explorer_event() */
     GArray *bugs;
+    struct sg_crash_teller *teller; /* as the next ones: after xr_tell() */
+    struct sg_crash_timelines *timelines;
     sg_crash_point *point; /* of the exploration; may be set before it */
     void *opaque;
 };
@@ -67,6 +70,8 @@ void xr_durable(struct xr *r, uint64_t off, uint64_t len);
 void xr_end(struct xr *r);
 /* Ends the traces and explores them on these platforms. */
 void xr_explore(struct xr *r, const char *domains, const char *ddio, unsigned acks);
+/* Afterwards: tells the bugs' stories, and plots their timelines. */
+void xr_tell(struct xr *r);
 /* The number of a platform; fails the case if it is not there. */
 unsigned xr_platform(const struct xr *r, const char *name);
 /* The platforms on which something is broken, "none,ddio=on adr,ddio=on". The caller frees it. */

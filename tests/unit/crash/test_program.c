@@ -29,6 +29,37 @@ static void make_traces(bool broken, bool promises)
     xr_free(&r);
 }
 
+/*
+ * Both machines send a frame twice, of which one arrives.  What the client received may have been
+ * sent after the data became certain.
+ */
+static void make_repeated(void)
+{
+    struct sg_trace_event frame = { .kind = SG_TRACE_FRAME, .len = 60, .arg = 1 };
+    struct sg_trace_event load = { .kind = SG_TRACE_LOAD, .addr = XR_BASE + LOG, .len = 8 };
+    struct xr r;
+
+    xr_init(&r, "persistence-domain=memory-controller\n");
+    xr_connect(&r, 1, 7000);
+    xr_event(&r, XR_CLIENT, frame);
+    xr_write(&r, 1, LOG, 0x1111, true);
+    xr_mark(&r, XR_CLIENT, "acknowledged", "");
+    frame.value = 0;
+    xr_event(&r, XR_CLIENT, frame);
+    frame.arg = 0;
+    xr_event(&r, XR_TARGET, frame);
+    xr_event(&r, XR_TARGET, load);
+    xr_clwb(&r, LOG);
+    xr_sfence(&r);
+    frame.arg = 1;
+    frame.value = r.frames - 1;
+    xr_event(&r, XR_TARGET, frame);
+    xr_end(&r);
+    pr_save("target.trace", r.machine[XR_TARGET].file->data, r.machine[XR_TARGET].file->len);
+    pr_save("client.trace", r.machine[XR_CLIENT].file->data, r.machine[XR_CLIENT].file->len);
+    xr_free(&r);
+}
+
 static void verdicts(void)
 {
     make_traces(false, true);
@@ -65,6 +96,14 @@ static void arguments(void)
     pr_expect("--out out client.trace", 3, "no machine has persistent memory");
     pr_expect("--out out target.trace target.trace", 3, "second trace of the same machine");
     pr_expect("--out target.trace/out target.trace", 5, "target.trace/out");
+}
+
+static void repeated_frames(void)
+{
+    make_repeated();
+    pr_expect("--out out client.trace target.trace", 0, "memory-controller");
+    pr_expect_in("out/result.json", "\"promises\": 1");
+    pr_expect_in("out/result.json", "\"ambiguous\": 2");
 }
 
 /* A trace with another octet somewhere, or of another length. */
@@ -161,6 +200,7 @@ static const struct t_case cases[] = {
     { "verdicts and their statuses", verdicts },
     { "wrong arguments", arguments },
     { "traces that cannot be used, or are cut short", bad_traces },
+    { "a promise begins behind all that may be its causes", repeated_frames },
     { "the same traces twice: the same octets", same_twice },
     { "what --max-images leaves out is said", limited },
 };

@@ -52,6 +52,12 @@ LOCAL = {
     "nt": (NOWHERE, None, None),
     "nt-no-fence": (BUFFERED, (FENCE,), "_mm_stream"),
 }
+# librpma: a flush to visibility leaves the data where a message would.
+LIBRARY = {
+    "persistent": (NOWHERE, None, None),
+    "visibility": (CACHED, (OTHER_FLUSH,), "an RDMA Write"),
+    "write": (ALL, (UNFLUSHED, LATE), "an RDMA Write"),
+}
 
 
 class Crash(labtest.LabCase):
@@ -65,8 +71,8 @@ class Crash(labtest.LabCase):
         self.addCleanup(place.cleanup)
         self.folder = Path(place.name) / "recording"
         if not Crash.installed:
-            programs.install(self.lab, "alpha", "crash_log")
-            programs.install(self.lab, "beta", "crash_server", "crash_hash")
+            programs.install(self.lab, "alpha", "crash_log", "crash_rpma")
+            programs.install(self.lab, "beta", "crash_server", "crash_hash", "rpma_server")
             Crash.installed = True
 
     def record_remote(self, method):
@@ -76,6 +82,9 @@ class Crash(labtest.LabCase):
         client = "crash_log %s %s %d %d" % (
             *(programs.ADDRESS["beta"], method, RECORDS, next(self.sessions)),
         )
+        self.record_pair(server, client)
+
+    def record_pair(self, server, client):
         # The server may not listen yet.
         call = "for i in 1 2 3 4 5 6 7 8 9; do %s && exit; sleep 0.3; done; exit 1" % client
         self.lab.run(
@@ -84,6 +93,12 @@ class Crash(labtest.LabCase):
             *("--", "alpha", "sh", "-c", call),
             timeout=120,
         )
+
+    def record_library(self, method):
+        client = "crash_rpma %s %s %d %d" % (
+            *(programs.ADDRESS["beta"], method, RECORDS, next(self.sessions)),
+        )
+        self.record_pair(["rpma_server", programs.ADDRESS["beta"], programs.DAX], client)
 
     def record_local(self, method):
         words = ["crash_hash", programs.DAX, method, RECORDS, next(self.sessions)]
@@ -179,6 +194,8 @@ def _add(name, record, expected, *symbols):
 
 for _name, _expected in REMOTE.items():
     _add(_name, "record_remote", _expected, "crash_server")
+for _name, _expected in LIBRARY.items():
+    _add(_name, "record_library", _expected, "rpma_server")
 for _name, _expected in LOCAL.items():
     _add(_name, "record_local", _expected, "crash_hash")
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""ext4 with DAX: files that are made and replaced with fsync and without, recorded and explored.
+# timeout: 600
+
+The promises are marks "state": after each file, that so many are durable.  Whether an image keeps
+them only a checker can say (tests/guest-programs/crash/crash_files_check.sh).
+"""
+import gzip
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+import labtest
+import programs
+
+FILES, SIZE = 6, "48M"
+MOUNT = "mount -o dax=always /dev/pmem0 /mnt"
+
+
+class Files(labtest.LabCase):
+    up_arguments = ("--vms", "beta", "--pmem", "beta:64M,domain=adr")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        programs.install(cls.lab, "beta", "crash_files")
+        cls.lab.sh("beta", "ndctl create-namespace -f -e namespace0.0 -m fsdax -M mem > /dev/null")
+
+    def setUp(self):
+        super().setUp()
+        place = tempfile.TemporaryDirectory(prefix="sg-files-")
+        self.addCleanup(place.cleanup)
+        self.folder = Path(place.name) / "recording"
+        self.new_file_system(Path(place.name) / "image")
+
+    def new_file_system(self, image):
+        """The guest has no mkfs."""
+        words = ["mke2fs", "-q", "-t", "ext4", "-b", "4096", str(image), SIZE]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        self.lab.run(
+            *("exec", "beta", "--", "sh", "-c"),
+            "umount /mnt 2> /dev/null; gzip -dc | dd of=/dev/pmem0 bs=1M conv=fsync && " + MOUNT,
+            stdin=None,
+            input=gzip.compress(image.read_bytes(), 1),
+        )
+
+    def record(self, method):
+        words = ("crash_files", "/mnt", method, FILES)
+        self.lab.run("crash", "record", "--output", self.folder, "--", "beta", *words, timeout=120)
+        self.lab.sh("beta", "crash_files /mnt check %d" % FILES)
+
+    def explore(self):
+        words = ("--domain", "adr", "--ddio", "on", "--strategy", "only,random:5:1")
+        done = self.lab.run(
+            *("crash", "explore", "--json", "--max-images", 500, *words, self.folder), timeout=300
+        )
+        promises = json.loads((self.folder / "explored" / "promises.json").read_text())
+        texts = [each["text"] for each in promises["promises"]]
+        self.assertEqual(texts, [str(n) for n in range(1, FILES + 1)])
+        return json.loads(done.out)
+
+    def check(self, method):
+        self.record(method)
+        result = self.explore()
+        self.assertEqual(result["promises"]["promises"], FILES)
+        self.assertGreater(result["images"], FILES)
+        images = json.loads((self.folder / "explored" / "images.json").read_text())["images"]
+        # Some images are those of cuts before the first promise, some behind the last.
+        self.assertEqual({0, FILES} - {each["promises"] for each in images}, set())
+
+    def test_right(self):
+        """With fsync of file and folder"""
+        self.check("right")
+
+    def test_no_fsync(self):
+        """Without fsync"""
+        self.check("no-fsync")
+
+
+if __name__ == "__main__":
+    labtest.main()
