@@ -17,7 +17,7 @@ struct sg_crash_replay {
     struct sg_persist_extent extent[SG_PERSIST_EXTENTS];
     bool is_cut;         /* and not restarted */
     bool elsewhere;      /* sg_crash_replay_new_for() */
-    GHashTable *flushes; /* (adapter, QP) to struct flush */
+    GHashTable *flushes; /* (adapter, QP) to struct flush_under_way */
 };
 
 static const char outside[] = "an event outside of persistent memory";
@@ -219,7 +219,7 @@ static const char *dma_read(struct sg_crash_replay *x, const struct sg_trace_eve
 }
 
 /* A Flush under way. */
-struct flush {
+struct flush_under_way {
     struct sg_pm_op op;
     struct sg_persist_flush_note note;
 };
@@ -230,7 +230,7 @@ static const char *flush(struct sg_crash_replay *x, const struct sg_trace_event 
 {
     uint64_t key = e->unit << 32 | e->qpn;
     struct sg_persist_source who = source_of(e, SG_PERSIST_ADAPTER);
-    struct flush *f = g_hash_table_lookup(x->flushes, &key);
+    struct flush_under_way *f = g_hash_table_lookup(x->flushes, &key);
     enum sg_pm_result result = SG_PM_LATER;
 
     who.mode = 0;
@@ -244,7 +244,7 @@ static const char *flush(struct sg_crash_replay *x, const struct sg_trace_event 
         if (g_hash_table_size(x->flushes) == SG_CRASH_FLUSHES) {
             return "too many Flushes under way";
         }
-        f = g_new0(struct flush, 1);
+        f = g_new0(struct flush_under_way, 1);
         g_hash_table_insert(x->flushes, g_memdup2(&key, sizeof(key)), f);
     }
     if (e->kind == SG_TRACE_FLUSH_BEGIN) {
