@@ -75,7 +75,7 @@ static const char *meaning(const struct tale *t, const struct sg_trace_event *e)
     case SG_TRACE_DMA_READ:
     case SG_TRACE_MEDIA_READ:
         return touches(t, e->addr, e->len) ? "an adapter reads the line" : NULL;
-    case SG_TRACE_FLUSH_BEGIN:
+    case SG_TRACE_FLUSH_END: /* only here it makes anything certain */
         return flush_text(t, e);
     case SG_TRACE_DEEP_FLUSH:
         return touches(t, e->addr, e->len) ? "a deep flush of the line" : NULL;

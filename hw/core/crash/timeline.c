@@ -127,8 +127,8 @@ static const char *at_target(const struct plot *p, const struct sg_trace_event *
     case SG_TRACE_PLACE:
         return e->ordinal && e->ordinal == p->story->ordinal ? "a segment of the message is placed"
                                                              : NULL;
-    case SG_TRACE_FLUSH_END:
-        return "the Flush has ended";
+    case SG_TRACE_FLUSH_BEGIN:
+        return "a Flush begins";
     case SG_TRACE_ANSWERED:
         return e->arg == SG_WR_FLUSH ? "the Flush is answered" : NULL;
     case SG_TRACE_DISCONNECTED:

@@ -242,14 +242,14 @@ static void wrong_plans(void)
     refuse(PLAN("{\"behind\": 1, \"platform\": \"eadr,ddio=on\", \"deviations\": []}"),
            "plan 0: its platform is not explored");
     refuse(PLAN("{" AT("99999") "\"deviations\": []}"), "plan 0: its platform has no crash point");
-    refuse(PLAN("{" AT("8") "\"deviations\": [{\"question\": 1}]}"), "\"answer\"");
-    refuse(PLAN("{" AT("8") "\"deviations\": [{\"question\": 1, \"answer\": 0}, {\"question\": 1, "
+    refuse(PLAN("{" AT("9") "\"deviations\": [{\"question\": 1}]}"), "\"answer\"");
+    refuse(PLAN("{" AT("9") "\"deviations\": [{\"question\": 1, \"answer\": 0}, {\"question\": 1, "
                             "\"answer\": 1}]}"),
            "same question");
-    refuse(PLAN("{" AT("8") "\"deviations\": [{\"question\": 99, \"answer\": 0}]}"),
+    refuse(PLAN("{" AT("9") "\"deviations\": [{\"question\": 99, \"answer\": 0}]}"),
            "plan 0: it answers question 99");
     refuse(PLAN("{" AT("4") "\"deviations\": []}, {" AT(
-               "8") "\"deviations\": [{\"question\": 0, \"answer\": 99}]}"),
+               "9") "\"deviations\": [{\"question\": 0, \"answer\": 99}]}"),
            "plan 1: it gives answer 99 to question 0");
     pr_expect("--out out --plans missing.json target.trace", 2, "missing.json");
     pr_expect("--out out --plans plans.json --strategy only target.trace", 2, "do not go together");

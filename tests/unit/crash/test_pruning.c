@@ -77,7 +77,7 @@ static void load(const char *folder, const char *image, uint8_t memory[XR_SIZE])
     g_free(leaf);
 }
 
-struct found {
+struct judged {
     unsigned images, right, wrong; /* in which a record of the method is missing */
     uint64_t first, last;          /* crash points */
     unsigned points;
@@ -85,12 +85,12 @@ struct found {
 };
 
 /* What an exploration found. */
-static struct found judge(const char *folder)
+static struct judged judge(const char *folder)
 {
     char *leaf = g_strdup_printf("%s/images.json", folder);
     struct json_value *file = read_json(leaf);
     const struct json_value *list = json_member(file, "images", JSON_ARRAY);
-    struct found found = { .images = list->items->len };
+    struct judged found = { .images = list->items->len };
     uint8_t memory[XR_SIZE];
 
     for (guint i = 0; i < list->items->len; i++) {
@@ -117,7 +117,7 @@ static struct found judge(const char *folder)
     return found;
 }
 
-static struct found explore(const char *options)
+static struct judged explore(const char *options)
 {
     char *line = g_strconcat("--out out --domain adr --ddio on ", options, TRACES, NULL);
 
@@ -143,7 +143,7 @@ static void same_bugs(void)
     record(4);
     pr_save("wrong.reads", (const uint8_t *)"0x100002000 256\n", 16);
     for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {
-        struct found found = explore(options[i]);
+        struct judged found = explore(options[i]);
 
         T_TRUE(found.wrong > 0);
         T_EQ_INT(found.right, 0);
@@ -153,7 +153,7 @@ static void same_bugs(void)
 /* What nobody reads is kept. */
 static void reads(void)
 {
-    struct found all, some;
+    struct judged all, some;
 
     record(4);
     pr_save("right.reads", (const uint8_t *)"4294967296 0x8\n\n 0x100000040 128 \n", 33);
@@ -188,7 +188,7 @@ static void wrong_reads(void)
 
 static void cluster(void)
 {
-    struct found all, some;
+    struct judged all, some;
     char *text;
 
     record(6);
@@ -207,7 +207,7 @@ static void cluster(void)
 }
 
 /* The folder has the files that images.json names, and no other. */
-static void expect_files(const struct found *found)
+static void expect_files(const struct judged *found)
 {
     char *path = pr_path("out/images"), *list = pr_contents("out/images.json", NULL);
     GDir *dir = g_dir_open(path, 0, NULL);
@@ -229,7 +229,7 @@ static void expect_files(const struct found *found)
 
 static void spread(void)
 {
-    struct found all, some;
+    struct judged all, some;
     char *first, *second;
 
     record(24);

@@ -79,8 +79,8 @@ static void lost_write(void)
                 "target: the store, S0 <- 0\n"
                 "client: the request's completion, S0\n"
                 "client: a Flush is sent, S0\n"
-                "target: a Flush of another range, S2 <- 3\n"
-                "target: the Flush has ended, S2\n"
+                "target: a Flush begins, S0 <- 3\n"
+                "target: a Flush of another range, S2\n"
                 "target: from here on it is promised, S2\n"
                 "client: a Flush's completion, S2\n"
                 "client: the acknowledgement, S2\n");

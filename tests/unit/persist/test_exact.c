@@ -124,11 +124,14 @@ static void bad_lines(void)
     exact_for(gt_random_bad);
 }
 
-/* Stores that nobody announced are merged with what was dirty: fewer images, but no new one. */
+/*
+ * Stores that nobody announced are merged with what was dirty: fewer images, but no new one.  Beside
+ * bad lines that holds without DMA: a non-temporal store takes along what DMA left in the cache.
+ */
 static void merged(void)
 {
     T_EQ_U64(sweep(gt_random_trace, 0, GT_TOLD_AFTER, seeds(1200), 0).forbidden, 0);
-    T_EQ_U64(sweep(gt_random_bad, 0, GT_TOLD_AFTER, seeds(600), 0).forbidden, 0);
+    T_EQ_U64(sweep(gt_random_bad, 1, GT_TOLD_AFTER, seeds(600), 1).forbidden, 0);
 }
 
 /* What policies leave, in cuts and previews, is always allowed. */
