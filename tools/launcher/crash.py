@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from . import explore, record
+from . import check_verbs, explore, record
 from .state import LabFolder
 
 RECORD_TEXT = """Runs a workload in the lab and records what its VMs do: all VMs are recorded, and
@@ -189,3 +189,4 @@ def add(verbs):
     crash_verbs = parser.add_subparsers(metavar="VERB", dest="crash_verb", required=True)
     _add_record(crash_verbs)
     _add_explore(crash_verbs)
+    check_verbs.add(crash_verbs, _run)

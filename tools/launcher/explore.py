@@ -61,7 +61,8 @@ def named(result):
     return sorted({(each["pc"], each["symbol"]) for each in issuers if "symbol" in each})
 
 
-def _write(path, text):
+def write(path, text):
+    """Writes a file of results, whole or not at all."""
     new = path.with_name(path.name + ".new")
     try:
         new.write_text(text, encoding="utf-8")
@@ -96,9 +97,14 @@ def explore(recording, output=None, options=(), programs=(), kallsyms=None, quie
     result = json.loads((out / RESULT).read_text(encoding="utf-8"))
     name_counters(result, symbols)
     result["recording"] = _recording(base)
-    _write(out / RESULT, json.dumps(result, indent=1) + "\n")
-    _write(out / PAGE, explore_report.page(result))
-    _write(out / JUNIT, explore_report.junit(result))
+    result["source"] = {
+        "traces": [os.path.relpath(trace, out) for trace in traces],
+        "options": list(options),
+        "symbols": [os.path.relpath(program, out) for program in programs],
+    }
+    write(out / RESULT, json.dumps(result, indent=1) + "\n")
+    write(out / PAGE, explore_report.page(result))
+    write(out / JUNIT, explore_report.junit(result))
     return done.returncode, result, out
 
 
@@ -106,6 +112,7 @@ def _recording(base):
     """What record.json says of the scripts and problems; null without it."""
     try:
         found = json.loads((base / record.RESULT).read_text(encoding="utf-8"))
-        return {name: found[name] for name in ("lab", "began", "seconds", "scripts", "problems")}
+        names = ("lab", "began", "seconds", "scripts", "problems")
+        return {**{name: found[name] for name in names}, "memory": found.get("memory")}
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -215,9 +215,13 @@ def stop_all(folder):
     return all([proc.kill(ident) for ident in found])
 
 
-def up(name, args, accel, say):
-    """Starts the lab; returns its state.  On any error nothing is left behind."""
+def up(name, args, accel, say, change=None):
+    """Starts the lab; returns its state.  On any error nothing is left behind.
+
+    change(plan): what options cannot say."""
     plan = make_plan(name, args)
+    if change:
+        change(plan)
     require_built(plan)
     folder = LabFolder(name)
     with folder.lock():

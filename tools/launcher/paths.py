@@ -81,6 +81,11 @@ def explorer():
     return _need(build() / "native" / "hw" / "explore" / "staghorn-explore", "native")
 
 
+def trace_printer():
+    """The program that shows traces."""
+    return _need(build() / "native" / "hw" / "print" / "staghorn-trace", "native")
+
+
 def state():
     """The folder of everything that labs keep on disk while they run."""
     if os.environ.get("STAGHORN_STATE"):
