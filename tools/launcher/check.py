@@ -128,25 +128,34 @@ def saved(folder):
         raise LabError("%s is not what crash check writes" % (Path(folder) / FILE))
 
 
+def texts_of(args):
+    """(script, setup) of the options; None for one that is not given."""
+    found = []
+    for name in ("script", "setup"):
+        text, file = getattr(args, name), getattr(args, name + "_file")
+        if text is not None and file is not None:
+            raise UsageError("crash check: --%s and --%s-file exclude each other" % (name, name))
+        found.append(_read(file, "--%s-file" % name) if file is not None else text)
+    if found[0] is not None and not found[0].strip():
+        raise UsageError("crash check: the script is empty")
+    return found
+
+
 def checker_of(args, explored):
     """The Checker that the options describe."""
-    if (args.script is None) == (args.script_file is None):
+    script, setup = texts_of(args)
+    if script is None:
         raise UsageError(
             "crash check: give the checker with --script or --script-file",
             "It is a shell script that runs in a VM; status 0 means that the image is good, as in\n"
-            "  ./staghorn crash check --script 'mount -o dax /dev/pmem0 /mnt && fsck...' %s"
+            "  ./staghorn crash check --script 'mount /dev/pmem0 /mnt && my-fsck /mnt' %s"
             % args.explored,
         )
-    if args.setup is not None and args.setup_file is not None:
-        raise UsageError("crash check: --setup and --setup-file exclude each other")
-    script = args.script if args.script is not None else _read(args.script_file, "--script-file")
-    setup = args.setup or (_read(args.setup_file, "--setup-file") if args.setup_file else "")
-    if not script.strip():
-        raise UsageError("crash check: the script is empty")
-    recorded = (explored.result.get("recording") or {}).get("memory") if explored else None
+    recorded = explored.result.get("recording")
+    recorded = recorded.get("memory") if isinstance(recorded, dict) else None
     return Checker(
         script,
-        setup,
+        setup or "",
         copies_of(args.copy),
         timeout=args.timeout,
         memory=args.memory or recorded,
@@ -162,23 +171,23 @@ class Selection:
     """The units of a check: those of all shards, those of this one, and the platforms."""
 
     def __init__(self, explored, platform, promises, limit, shard):
-        self.platforms = []
-        for text in platform:
-            self.platforms += platforms_of(text)
-        self.platforms = list(dict.fromkeys(self.platforms or explored.claimed()))
-        self.all = explored.units(self.platforms, promises, limit)
+        self.explored, self.promises, self.limit = explored, promises, limit
         self.shard = verdicts.shard_of(shard) if shard else None
-        self.mine = [
-            unit for unit in self.all if not shard or verdicts.in_shard(unit.image, self.shard)
-        ]
-        self.promises, self.limit = promises, limit
+        named = [name for text in platform for name in platforms_of(text)]
+        self.take(list(dict.fromkeys(named or explored.claimed())))
+
+    def take(self, platforms):
+        """Selects the units of these platforms."""
+        self.platforms = platforms
+        units = self.explored.units(platforms, self.promises, self.limit)
+        self.mine = [u for u in units if not self.shard or verdicts.in_shard(u.image, self.shard)]
 
     def settings(self):
         return {"platforms": self.platforms, "promises": self.promises, "limit": self.limit}
 
     def save(self, folder, marks):
-        """What `crash merge` has to know to check what is missing."""
-        found = {"version": 1, **self.settings(), "compare": bool(marks)}
+        """What `crash merge` has to know."""
+        found = {"version": 1, **self.settings(), "marks": marks and marks.settings()}
         explore.write(folder / SELECTION, json.dumps(found, indent=1) + "\n")
 
     def journal(self):
@@ -189,9 +198,7 @@ class Selection:
 def left(units, done):
     """The units without a verdict."""
     return [
-        unit
-        for unit in units
-        if done.get(key(unit), {"verdict": "failed"})["verdict"] == "failed"
+        unit for unit in units if done.get(key(unit), {"verdict": "failed"})["verdict"] == "failed"
     ]
 
 

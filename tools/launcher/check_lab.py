@@ -121,7 +121,9 @@ class CheckLab:
         try:
             return self._ready(name, NOTHING + self.checker.script)
         except LabError as error:
-            self.say("%s: the script does not get on with the content at the start: %s" % (name, error))
+            self.say(
+                "%s: the script does not get on with the content at the start: %s" % (name, error)
+            )
         # The VM may have panicked.
         self.restart(name)
         self._install(name)

@@ -21,7 +21,7 @@ WHAT = {
     "machine-check": "the guest read memory that cannot be read",
     "reboot": "the guest rebooted",
     "off": "the guest switched itself off",
-    STATE: "the state is neither that of the mark before nor that of the next one",
+    STATE: "neither the state of mark %s nor that of the next one",
 }
 
 
@@ -52,7 +52,7 @@ def findings(units, done, platforms, marks=None):
                 yield STATE, one["status"], unit, _smallest(wrong), one
 
 
-def _lost(occurrence):
+def lost_of(occurrence):
     """The numbers of the events that a cut lost."""
     numbers = set()
     for each in occurrence.get("deviations", ()):
@@ -62,7 +62,7 @@ def _lost(occurrence):
 
 def cause(occurrence, events):
     """Why the content is not that of a cut in which everything survived, in words."""
-    found = sorted({plans.issuer(events[n]) for n in _lost(occurrence) if n in events})
+    found = sorted({plans.issuer(events[n]) for n in lost_of(occurrence) if n in events})
     if found:
         return found
     if occurrence.get("deviations"):
@@ -72,12 +72,13 @@ def cause(occurrence, events):
     return ["plan " + occurrence["plan"]]
 
 
-def _bug(number, members, events, minimal):
+def _bug(number, members, events, minimal, marks, done):
     verdict, status, unit, occurrence, line = min(
         members, key=lambda x: (len(x[3].get("deviations", ())), x[3]["behind"], x[2].image)
     )
-    where = sorted({name for each in members for one in each[2].occurrences
-                    for name in one["platforms"]})
+    where = sorted(
+        {name for each in members for one in each[2].occurrences for name in one["platforms"]}
+    )
     return {
         "number": number,
         "verdict": verdict,
@@ -92,31 +93,33 @@ def _bug(number, members, events, minimal):
             "plan": occurrence["plan"],
             "platform": occurrence["platforms"][0],
             "deviations": occurrence.get("deviations"),
-            "lost": [_event(events[n]) for n in sorted(_lost(occurrence)) if n in events],
+            "lost": [event_row(events[n]) for n in sorted(lost_of(occurrence)) if n in events],
             "output": line["output"],
         },
         "all-images": sorted({each[2].image for each in members})[:IMAGES_MAX],
         "minimal": minimal.get(_key(unit)),
+        "allowed": marks.allowed(occurrence["behind"], done) if verdict == STATE else None,
+        "step": marks.step(occurrence["behind"]) if verdict == STATE else None,
     }
 
 
-def _event(event):
+def event_row(event):
     return {name: event[name] for name in ("number", "kind", "addr", "len") if name in event} | {
         "issuer": plans.issuer(event)
     }
 
 
-def bugs(found, explored, minimal):
+def bugs(found, explored, minimal, marks=None, done=None):
     """Groups findings: one bug for each verdict, status and cause."""
     found = list(found)
-    numbers = set().union(*(_lost(each[3]) for each in found)) if found else ()
+    numbers = set().union(*(lost_of(each[3]) for each in found)) if found else ()
     events = plans.events(explored.trace(), numbers, explored.symbols())
     groups = {}
     for each in found:
         key = (each[0], str(each[1]), tuple(cause(each[3], events)))
         groups.setdefault(key, []).append(each)
     order = sorted(groups.values(), key=lambda each: min(x[3]["behind"] for x in each))
-    return [_bug(n, members, events, minimal) for n, members in enumerate(order, 1)]
+    return [_bug(n, members, events, minimal, marks, done) for n, members in enumerate(order, 1)]
 
 
 def result(explored, checker, selection, done, marks=None):
@@ -125,7 +128,7 @@ def result(explored, checker, selection, done, marks=None):
     checked = [done[_key(unit)] for unit in units if _key(unit) in done]
     counts = {name: sum(one["verdict"] == name for one in checked) for name in verdicts.VERDICTS}
     minimal = load(explored.folder / MINIMAL, "crash check") or {}
-    found = bugs(findings(units, done, selection.platforms, marks), explored, minimal)
+    found = bugs(findings(units, done, selection.platforms, marks), explored, minimal, marks, done)
     missing = len(units) - len(checked)
     doubt = missing + counts["failed"] + counts["unsteady"]
     verdict = "bugs" if found else "none" if doubt or not checked else "good"
@@ -161,7 +164,8 @@ def result(explored, checker, selection, done, marks=None):
 def describe(bug):
     """What was found, in words."""
     text = WHAT[bug["verdict"]]
-    return text % bug["status"] if "%s" in text else text
+    number = bug["step"] if bug["verdict"] == STATE else bug["status"]
+    return text % number if "%s" in text else text
 
 
 def lines(found):
@@ -245,7 +249,7 @@ def junit(found):
     """A test case for each bug, and one for the check."""
     attribute = explore_report.attribute
     cases = [
-        "<testcase classname=\"crash-check\" name=%s><failure message=%s/></testcase>"
+        '<testcase classname="crash-check" name=%s><failure message=%s/></testcase>'
         % (
             attribute("bug %d: %s" % (bug["number"], "; ".join(bug["cause"]))),
             attribute("%s, image %s" % (describe(bug), bug["example"]["image"])),
@@ -256,9 +260,9 @@ def junit(found):
     inner = ""
     if found["verdict"] == "none":
         inner = "<error message=%s/>" % attribute(" ".join(found["notes"]) or "nothing was checked")
-    cases.append("<testcase classname=\"crash-check\" name=%s>%s</testcase>" % (
-        *(attribute(name), inner),
-    ))
+    cases.append(
+        '<testcase classname="crash-check" name=%s>%s</testcase>' % (*(attribute(name), inner),)
+    )
     failures = len(found["bugs"])
     return (
         '<?xml version="1.0"?>\n<testsuite name=%s tests="%d" failures="%d" errors="%d">\n%s\n'
@@ -273,11 +277,13 @@ def junit(found):
     )
 
 
-def write(folder, found):
-    """Writes check.json, JUnit, and the report anew, with the section about the check."""
+def write(folder, found, explored_folder=None):
+    """Writes check.json, JUnit, and the report anew, with the section about the check.
+
+    explored_folder: the exploration, if it is in another folder."""
     explore.write(folder / RESULT, json.dumps(found, indent=1) + "\n")
     explore.write(folder / JUNIT, junit(found))
-    explored = load(folder / explore.RESULT)
+    explored = load((explored_folder or folder) / explore.RESULT)
     if explored:
         try:
             text = explore_report.page(explored, section(found))

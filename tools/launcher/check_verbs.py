@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import check, check_report, compare, keep, merge, reduce, verdicts
+from . import check, check_report, compare, keep, merge, reduce
 from .errors import UsageError
 from .explored import Explored
 
@@ -79,13 +79,13 @@ def do_check(args):
     done = check.check(explored, checker, selection, marks, args, quiet)
     found = check_report.result(explored, checker, selection, done, marks)
     if found["bugs"] and not args.no_reduce and not args.shard:
-        if reduce.reduce_all(explored, checker, selection, found, marks, quiet):
+        if reduce.reduce_all(explored, checker, selection, found, marks, done, quiet):
             found = check_report.result(explored, checker, selection, done, marks)
     return _end(args, explored.folder, found)
 
 
-def _end(args, folder, found):
-    check_report.write(folder, found)
+def _end(args, folder, found, explored_folder=None):
+    check_report.write(folder, found, explored_folder)
     if args.json:
         print(json.dumps(found, indent=1))
     else:
@@ -96,8 +96,8 @@ def _end(args, folder, found):
 
 
 def do_merge(args):
-    found = merge.merge(args.out, args.parts)
-    return _end(args, Path(args.out), found)
+    found, explored_folder = merge.merge(Path(args.out), [Path(each) for each in args.parts])
+    return _end(args, Path(args.out), found, explored_folder)
 
 
 def do_keep(args):
@@ -144,9 +144,8 @@ def _add_check(verbs, run):
     add_option(
         "--timeout",
         type=_positive(float, 0.1, 86400.0),
-        default=10.0,
         metavar="S",
-        help="seconds that a check may take; then it hangs [%(default)s]",
+        help="seconds that a check may take; then it hangs [10]",
     )
     add_option(
         "--repeat",
@@ -155,9 +154,7 @@ def _add_check(verbs, run):
         metavar="N",
         help="check a bad image so many times; if verdicts differ, it is unsteady [%(default)s]",
     )
-    add_option(
-        "--jobs", type=_jobs, default=1, metavar="N", help="VMs side by side [%(default)s]"
-    )
+    add_option("--jobs", type=_jobs, default=1, metavar="N", help="VMs side by side [%(default)s]")
     add_option(
         "--platform",
         action="append",
@@ -179,9 +176,7 @@ def _add_check(verbs, run):
     )
     add_option("--no-reduce", action="store_true", help="do not look for minimal examples")
     add_option("--memory", metavar="SIZE", help="the VM's memory [that of the recorded VM, or 1G]")
-    add_option(
-        "--cpus", type=_positive(int, 1, 64), default=1, metavar="N", help="its CPUs [%(default)s]"
-    )
+    add_option("--cpus", type=_positive(int, 1, 64), metavar="N", help="its CPUs [1]")
     add_option(
         "--vm-arg",
         action="append",

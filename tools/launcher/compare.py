@@ -7,9 +7,8 @@ the checker says about the run's own images, those of cuts in which everything s
 """
 from . import plans, verdicts
 from .errors import LabError
-from .explored import START, Unit
+from .explored import START, Unit, is_occurrence
 
-FOLDER = "marks"
 KINDS = (("state",), ("durable", "acknowledged"))  # the second if there are none of the first
 MARKS_MAX = 10000
 
@@ -25,11 +24,21 @@ def marks_of(explored, trace):
         raise LabError(
             "the run of %s has no marks, so there are no states to compare with" % explored.target,
             "Let the program end each operation with one (docs/manual/marks.md), such as\n"
-            "  sg_mark(\"state\", \"\") or staghorn-mark state",
+            '  sg_mark("state", "") or staghorn-mark state',
         )
     if len(events) > MARKS_MAX:
         raise LabError("the run has %d marks, more than %d" % (len(events), MARKS_MAX))
     return events
+
+
+def restored(found, promises):
+    """Marks of their JSON, or None."""
+    if not found:
+        return None
+    events, occurrences = found["events"], found["occurrences"]
+    if not all(map(is_occurrence, occurrences)) or not all(isinstance(n, int) for n in events):
+        raise KeyError("occurrences")
+    return Marks(events, occurrences, promises)
 
 
 class Marks:
@@ -42,9 +51,13 @@ class Marks:
         first = {"image": START, "behind": 0, "promises": 0, "plan": "", "platforms": [""]}
         self.states = [first, *occurrences]
         if len(occurrences) != len(events) + 1:
-            raise LabError("the explorer made %d images for the run's states, not %d" % (
-                *(len(occurrences), len(events) + 1),
-            ))
+            raise LabError(
+                "the explorer made %d images for the run's states, not %d"
+                % (*(len(occurrences), len(events) + 1),)
+            )
+
+    def settings(self):
+        return {"events": self.events, "occurrences": self.states[1:]}
 
     def unit(self, at):
         one = self.states[at]
@@ -63,8 +76,12 @@ class Marks:
 
     def allows(self, behind, digest, done):
         """Whether this output is right for a cut behind this event."""
+        return digest in self.allowed(behind, done)
+
+    def allowed(self, behind, done):
+        """The digests of the two states between which a cut behind this event is."""
         step = self.step(behind)
-        return digest in (self._digest(step, done), self._digest(step + 1, done))
+        return [self._digest(at, done) for at in (step, step + 1)]
 
     def require_good(self, done):
         """The run's own states have to be good, or the checker is wrong."""
@@ -89,8 +106,11 @@ class Marks:
         """The occurrences of a good unit whose output belongs to neither mark around them."""
         if one["verdict"] != "good":
             return []
-        return [each for each in unit.occurrences
-                if not self.allows(each["behind"], one["digest"], done)]
+        return [
+            each
+            for each in unit.occurrences
+            if not self.allows(each["behind"], one["digest"], done)
+        ]
 
     def doubtful(self, units, done):
         """The units that are good but of no right state, and were checked only once."""
@@ -108,8 +128,9 @@ def states(explored, platform, promises=False):
     trace = explored.trace()
     if not trace:
         raise LabError(
-            "--compare needs the recording: the trace of %s is not there" % (explored.target or "it"),
+            "--compare needs the recording: the trace of %s is not there"
+            % (explored.target or "it"),
         )
     events = marks_of(explored, trace)
     wanted = [plans.plan(event, platform) for event in [*events, explored.events()]]
-    return Marks(events, plans.make(explored, explored.folder / FOLDER, wanted), promises)
+    return Marks(events, plans.make(explored, wanted), promises)

@@ -14,7 +14,7 @@ from pathlib import Path
 from . import pmem
 from .errors import LabError, UsageError
 
-MORE = ("marks", "reduced")  # folders with further images, made of plans (plans.py)
+MADE = "made"  # the folder of further images, made of plans (plans.py)
 START = "0" * 32  # the image of no differences
 IMAGES, PROMISES, RESULT = "images.json", "promises.json", "result.json"
 IMAGE = re.compile(r"[0-9a-f]{32}\Z")
@@ -133,11 +133,11 @@ class Explored:
     def path(self, image):
         """The file of an image: one of the exploration, or of what was made for the check.  "": the
         content at the start has none."""
-        for folder in (self.folder, *(self.folder / each for each in MORE)):
+        for folder in (self.folder, self.folder / MADE):
             path = folder / "images" / (image + ".image")
-            if path.exists() or image == START and folder == self.folder:
-                return path if path.exists() else ""
-        return self.folder / "images" / (image + ".image")
+            if path.exists():
+                return path
+        return "" if image == START else self.folder / "images" / (image + ".image")
 
     def promises(self):
         """All promises, in the order in which they bind."""

@@ -2,16 +2,17 @@
 """Images of chosen plans, made by the explorer (`--plans`, docs/crash-laboratory-points.md), and the
 events of a trace."""
 import json
-import shutil
+import os
 import subprocess
+import tempfile
+from pathlib import Path
 
 from . import explore, paths
 from .errors import LabError
-from .explored import IMAGES, is_occurrence, load
+from .explored import IMAGES, MADE, is_occurrence, load
 from .symbols import Symbols
 
 VERSION = 1
-PLANS_MAX = 100000
 
 
 def plan(behind, platform, deviations=()):
@@ -20,32 +21,41 @@ def plan(behind, platform, deviations=()):
     return {"behind": behind, "platform": platform, "deviations": wanted}
 
 
-def make(explored, folder, wanted):
-    """The occurrences of these plans, in their order; their images are in folder/images."""
-    traces = explored.traces()
-    if not traces:
-        raise LabError(
-            "the recording that %s was made from is not there" % explored.folder,
-            "Its traces are needed to make further images",
-        )
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    explore.write(folder / "plans.json", json.dumps({"version": VERSION, "plans": wanted}))
-    command = [str(paths.explorer()), "--out", str(folder), "--plans", str(folder / "plans.json")]
+def _explorer(explored, folder, wanted):
+    """Runs the explorer; returns what it said if it failed."""
+    file = folder / "plans.json"
+    explore.write(file, json.dumps({"version": VERSION, "plans": wanted}))
+    command = [str(paths.explorer()), "--out", str(folder), "--plans", str(file)]
     if explored.target:
         command += ["--target", explored.target]
+    command += map(str, explored.traces())
     done = subprocess.run(
-        [*command, *map(str, traces)],
+        command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
         check=False,
     )
-    found = (load(folder / IMAGES) or {}).get("images")
-    if not isinstance(found, list) or not all(map(is_occurrence, found)):
-        words = done.stderr.strip() or "it wrote no images"
-        raise LabError("the explorer cannot make images of plans: %s" % words)
+    return done.stderr.strip()
+
+
+def make(explored, wanted):
+    """The occurrences of these plans, in their order.  Their images join those of the folder."""
+    if not explored.traces():
+        raise LabError(
+            "the recording that %s was made from is not there" % explored.folder,
+            "Its traces are needed to make further images",
+        )
+    made = explored.folder / MADE / "images"
+    made.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="plans-", dir=made.parent) as place:
+        words = _explorer(explored, Path(place), wanted)
+        found = (load(Path(place) / IMAGES) or {}).get("images")
+        if not isinstance(found, list) or not all(map(is_occurrence, found)):
+            raise LabError("the explorer cannot make images of plans: %s" % words)
+        for path in (Path(place) / "images").glob("*.image"):
+            os.replace(path, made / path.name)
     return found
 
 
