@@ -47,9 +47,11 @@ def check_unit(vm, explored, unit, promises, timeout, repeat):
     script, data = order(unit, promises)
     path = explored.path(unit.image)
     path = path.absolute() if path else ""
+    path = explored.path(unit.image)
+    path = path.absolute() if path else ""
     first, attempts, ms = None, 0, 0.0
     while attempts < repeat:
-        found = vm.check(explored.path(unit.image).absolute(), script, data, timeout)
+        found = vm.check(path, script, data, timeout)
         attempts += 1
         ms += sum(found.milliseconds)
         verdict, status, output = verdict_of(found)
@@ -146,6 +148,7 @@ class Run:
         """Checks units; returns how many that were.
 
         total: of which they are the rest; before: lines of the journal that are to be confirmed."""
+        self.stop.clear()
         for unit in units:
             self.todo.put(unit)
         progress = Progress(total or len(units), (total or len(units)) - len(units), say)

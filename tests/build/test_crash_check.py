@@ -1,0 +1,614 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of `crash check`, `crash merge` and `crash keep` with judges that are no VMs; real ones are in
+tests/vm/core/test_crash_check.py."""
+import argparse
+import contextlib
+import hashlib
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import cases
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(TOOLS))
+from launcher import cli  # noqa: E402  pylint: disable=unused-import
+from launcher import check, check_report, check_run, check_verbs, compare, explored  # noqa: E402
+from launcher import keep, merge, reduce, verdicts  # noqa: E402
+from launcher.checker import Verdict  # noqa: E402
+from launcher.errors import LabError, UsageError  # noqa: E402
+
+CASES = []
+SIZE = 16 << 20
+ADR, EADR = ["adr,ddio=on", "adr,ddio=off"], ["eadr,ddio=on", "eadr,ddio=off"]
+IMAGES = [hashlib.sha256(b"%d" % n).hexdigest()[:32] for n in range(1, 41)]
+# What the judge without a VM says of an image, by its number: the rest are good.
+BAD = {3: ("exit", 1), 5: ("hang", None), 7: ("exit", 1), 11: ("panic", None), 13: ("exit", 127)}
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def refused(error, function, *words):
+    """The message with which a call is refused."""
+    try:
+        function(*words)
+    except error as found:
+        return found.text()
+    raise AssertionError("it was accepted")
+
+
+class Judge:
+    """Says of each image what a table says; counts, and fails or changes its mind if told to."""
+
+    def __init__(self, table=None, jobs=1):
+        self.table = BAD if table is None else table
+        self.vms = ["judge%d" % i for i in range(jobs)]
+        self.seen, self.orders, self.restarts = [], [], 0
+
+    def start(self, _name):
+        return self
+
+    def restart(self, _name):
+        self.restarts += 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def check(self, path, script, data, _timeout):
+        name = Path(path).stem if path else explored.START
+        self.seen.append(name)
+        self.orders.append((script, data))
+        number = IMAGES.index(name) + 1 if name in IMAGES else 0
+        found = self.table.get(number, ("exit", 0))
+        if callable(found):
+            found = found(self.seen.count(name))
+        return Verdict(*found[:2], b"state %d\n" % found[2] if len(found) > 2 else b"", 0, b"", (1, 1))
+
+
+def occurrence(number, platforms, promises=0, deviations=None):
+    one = {"image": IMAGES[number - 1], "behind": 10 * number, "promises": promises}
+    one.update(plan="all-but %d=1" % number, platforms=platforms)
+    if deviations is not None:
+        one["deviations"] = deviations
+    return one
+
+
+def make_explored(folder, images=None):
+    """A folder as an exploration leaves it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "images").mkdir(exist_ok=True)
+    (folder / "base").mkdir(exist_ok=True)
+    for name in IMAGES:
+        (folder / "images" / (name + ".image")).write_bytes(b"image " + name.encode())
+    with open(folder / "base" / "pmem0.raw", "wb") as file:
+        file.truncate(SIZE)
+        os.pwrite(file.fileno(), b"content", 5 * 4096)
+        os.pwrite(file.fileno(), b"more", SIZE - 4096)
+    extent = {"name": "pmem0", "address": "0x100000000", "size": SIZE, "hash": "ab" * 32}
+    extent["file"] = "base/pmem0.raw"
+    if images is None:
+        images = [occurrence(n, ADR + EADR if n % 2 else ADR) for n in range(1, 41)]
+    found = {"version": 1, "run": "12" * 16, "target": "beta", "extents": [extent]}
+    (folder / "images.json").write_text(json.dumps({**found, "images": images}))
+    promises = [
+        {"acknowledgement": "durable", "machine": "beta", "event": n, "ranges": []} for n in (5, 9)
+    ]
+    (folder / "promises.json").write_text(json.dumps({"promises": promises}))
+    return explored.Explored(folder)
+
+
+def options(**more):
+    """The options of a check as its verb gets them."""
+    parser = argparse.ArgumentParser()
+    verbs = parser.add_subparsers()
+    check_verbs.add(verbs, lambda work: work)
+    words = ["check", "--script", "judge", "x"]
+    args = parser.parse_args(words)
+    vars(args).update(more)
+    return args
+
+
+@contextlib.contextmanager
+def judged_by(judge):
+    """Checks within get this judge instead of a lab."""
+    before = check.CheckLab
+    check.CheckLab = lambda *_: judge
+    try:
+        yield judge
+    finally:
+        check.CheckLab = before
+
+
+def run(folder, judge, say=lambda text: None, **more):
+    """A check; returns its result."""
+    args = options(**more)
+    found = explored.Explored(folder)
+    checker = check.checker_of(args, found)
+    selection = check.Selection(found, args.platform, args.promises, args.limit, args.shard)
+    with judged_by(judge):
+        done = check.check(found, checker, selection, None, args, say)
+    result = check_report.result(found, checker, selection, done)
+    check_report.write(folder, result)
+    return result
+
+
+@case
+def selecting(folder):
+    """Images are chosen by platform, number of promises, limit and shard"""
+    one = dict(occurrence(1, ADR), promises=1)
+    found = make_explored(folder / "e", [occurrence(1, ADR), one, occurrence(2, EADR)])
+    assert [len(x.occurrences) for x in found.units(ADR)] == [2]
+    assert [x.promises for x in found.units(ADR, True)] == [0, 1]
+    assert [x.image for x in found.units(EADR)] == IMAGES[1:2]
+    assert found.claimed() == ADR + EADR
+    assert explored.platforms_of("adr,ddio=on,eadr") == ["adr,ddio=on", *EADR]
+    for text in ("", "adr,ddio=maybe", "ddio=on", "adr,ddio=on,ddio=off", "cpu"):
+        assert "is no platform" in refused(UsageError, explored.platforms_of, text)
+    found = make_explored(folder / "f")
+    for limit, wanted in ((1, [1]), (2, [1, 40]), (4, [1, 14, 27, 40]), (99, range(1, 41))):
+        chosen = [IMAGES.index(x.image) + 1 for x in found.units(ADR, limit=limit)]
+        assert chosen == list(wanted), chosen
+    shards = [check.Selection(found, (), False, None, "%d/3" % i).mine for i in (1, 2, 3)]
+    assert sorted(x.image for each in shards for x in each) == sorted(IMAGES)
+    assert all(shards)
+
+
+@case
+def wrong_folders(folder):
+    """A folder that is no exploration is refused, and the message says what to do"""
+    assert "there is no folder" in refused(UsageError, explored.Explored, folder / "x")
+    assert "has no images" in refused(UsageError, explored.Explored, folder)
+    make_explored(folder)
+    path = folder / "images.json"
+    good = json.loads(path.read_text())
+    for change, words in (
+        ({"extents": None}, "which NVDIMMs"),
+        ({"extents": [{}]}, "cannot be"),
+        ({"extents": [dict(good["extents"][0], size=SIZE + 4096)]}, "no VM of the launcher"),
+        ({"images": [{"image": "../../x"}]}, "not what the explorer writes"),
+        ({"images": [dict(occurrence(1, ADR), deviations=[1])]}, "not what the explorer writes"),
+    ):
+        path.write_text(json.dumps({**good, **change}))
+        assert words in refused(LabError, explored.Explored, folder), words
+    path.write_text("[" * 100000)
+    assert "not what the explorer writes" in refused(LabError, explored.Explored, folder)
+
+
+@case
+def wrong_arguments(folder):
+    """Without a script there is no check; wrong copies and scripts are refused"""
+    found = make_explored(folder / "e")
+    message = refused(UsageError, check.checker_of, options(script=None), found)
+    assert "--script or --script-file" in message
+    for more, words in (
+        ({"script": " "}, "empty"),
+        ({"script": "a\n#.\nb"}, "no lines #."),
+        ({"script_file": "x"}, "exclude"),
+        ({"script": None, "script_file": str(folder / "none")}, "No such file"),
+        ({"copy": ["a"]}, "is not FILE:/PATH"),
+        ({"copy": ["/none:/usr/bin/x"]}, "there is no file"),
+        ({"platform": ["xyz"]}, "is no platform"),
+        ({"shard": "3/2"}, "is no shard"),
+    ):
+        assert words in refused(UsageError, run, folder / "e", None, *()) if not more else True
+        try:
+            run(folder / "e", Judge(), **more)
+        except UsageError as error:
+            assert words in error.text(), (words, error.text())
+        else:
+            raise AssertionError(more)
+
+
+@case
+def judging(folder):
+    """Verdicts are grouped by what happened and why; bad ones were checked twice"""
+    make_explored(folder)
+    judge = Judge({n: BAD[n] for n in (3, 5, 7, 11)})
+    found = run(folder, judge)
+    assert found["verdict"] == "bugs" and found["checked"] == 40, found
+    assert found["verdicts"] == {"good": 36, "bug": 2, "hang": 1, "panic": 1}, found["verdicts"]
+    kinds = [(bug["verdict"], bug["status"], bug["images"]) for bug in found["bugs"]]
+    assert kinds == [("bug", 1, 1), ("hang", None, 1), ("bug", 1, 1), ("panic", None, 1)], kinds
+    assert [judge.seen.count(IMAGES[n - 1]) for n in (1, 3, 5)] == [1, 2, 2]
+    assert "CRASH_BEHIND=10 " in judge.orders[0][0] and IMAGES[0] in judge.orders[0][0]
+    suite = ElementTree.parse(folder / "check-junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("5", "4")
+    page = (folder / "report.html").read_text()
+    assert page.count("<h3>Judged ") == 4 and "src=" not in page
+
+
+@case
+def causes(folder):
+    """Images whose deviations lose the same thing are one bug; the smallest is its example"""
+    line, queue = ({"question": 1, "answer": 1, "what": what} for what in ("line", "queue"))
+    images = [occurrence(1, ADR, deviations=[])]
+    images += [occurrence(n, ADR, deviations=[line] * (5 - n)) for n in (2, 3, 4)]
+    images += [occurrence(5, ADR, deviations=[queue])]
+    make_explored(folder, images)
+    found = run(folder, Judge({n: ("exit", 1) for n in range(1, 6)}))
+    rows = [(bug["cause"], bug["images"], bug["example"]["behind"]) for bug in found["bugs"]]
+    wanted = [(["nothing is lost"], 1, 10), (["a line"], 3, 40), (["a queue"], 1, 50)]
+    assert rows == wanted, rows
+    assert "the checker may be wrong" in " ".join(found["notes"])
+
+
+@case
+def doubtful(folder):
+    """A verdict that changes is unsteady, a script that cannot run is a failure: no verdict"""
+    make_explored(folder)
+    judge = Judge({3: lambda n: ("exit", n == 1)})
+    found = run(folder, judge)
+    assert found["verdict"] == "none" and found["verdicts"]["unsteady"] == 1, found
+    assert judge.seen.count(IMAGES[2]) == 2
+    (folder / "verdicts.jsonl").unlink()
+    found = run(folder, Judge({13: BAD[13]}))
+    assert found["verdict"] == "none" and found["verdicts"]["failed"] == 1, found
+    judge = Judge({})
+    found = run(folder, judge)
+    assert found["verdict"] == "good" and judge.seen == [IMAGES[12]], judge.seen
+    (folder / "verdicts.jsonl").unlink()
+    message = refused(LabError, run, folder, Judge({n: BAD[13] for n in range(1, 41)}))
+    assert "5 checks in a row failed" in message, message
+
+
+@case
+def broken_machine(folder):
+    """A VM that is gone is made anew, and its image checked again; a wrong base ends the check"""
+    make_explored(folder)
+
+    class Breaking(Judge):
+        words = "VM judge0 went off"
+
+        def check(self, *words):
+            if len(self.seen) == 4 and not self.restarts:
+                raise check_run.agent.Gone(self.words)
+            return super().check(*words)
+
+    judge = Breaking({}, 2)
+    assert run(folder, judge)["verdict"] == "good" and judge.restarts
+    (folder / "verdicts.jsonl").unlink()
+    Breaking.words = "the image has another base than the content of pmem0"
+    message = refused(LabError, run, folder, Breaking({}))
+    assert "another base" in message and "a setup must not write" in message, message
+
+
+@case
+def promises(folder):
+    """With --promises the same image with more demands is another check, which gets them all"""
+    images = [occurrence(1, ADR), dict(occurrence(1, ADR), promises=2, behind=30)]
+    make_explored(folder, images)
+    judge = Judge({})
+    found = run(folder, judge, promises=True)
+    assert found["checked"] == 2 and judge.seen == IMAGES[:1] * 2
+    data = [each[1].decode() for each in judge.orders]
+    assert data == ["\n", "durable machine=beta event=5\ndurable machine=beta event=9\n"], data
+    assert set(verdicts.read(folder / "verdicts.jsonl")) == {IMAGES[0] + "+0", IMAGES[0] + "+2"}
+
+
+WRITER = """import sys, time
+sys.path[:0] = [%r, %r]
+import test_crash_check as t
+from pathlib import Path
+class Slow(t.Judge):
+    def check(self, *words):
+        time.sleep(0.02)
+        return super().check(*words)
+t.run(Path(sys.argv[1]), Slow(jobs=2), say=lambda text: print(text, flush=True))
+""" % (str(TOOLS), str(Path(__file__).parent))
+
+
+@case
+def killed(folder):
+    """A check that is killed goes on: nothing twice, nothing lost, the result is the same"""
+    table = {n: BAD[n] for n in (3, 5, 7, 11)}
+    make_explored(folder / "a")
+    wanted = run(folder / "a", Judge(table))
+    make_explored(folder / "b")
+    journal = folder / "b" / "verdicts.jsonl"
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(folder / "b")]) as child:
+        while not journal.exists() or journal.read_bytes().count(b"\n") < 8:
+            assert child.poll() is None
+        child.send_signal(signal.SIGKILL)
+    with open(journal, "ab") as file:
+        file.write(b'{"image": "0')  # half a line
+    before = set(verdicts.read(journal))
+    assert 8 <= len(before) < 40, len(before)
+    judge = Judge(table)
+    found = run(folder / "b", judge)
+    assert not before & set(judge.seen) and before | set(judge.seen) == set(IMAGES)
+    assert len(journal.read_text().splitlines()) == 40
+    assert found == wanted
+    message = refused(UsageError, lambda: run(folder / "b", judge, script="other"))
+    assert "another checker" in message and "--journal" in message
+
+
+@case
+def shards(folder):
+    """Merged shards give the files of a check without shards; what is missing is said"""
+    table = {n: BAD[n] for n in (3, 5, 7, 11)}
+    wanted = run(make_explored(folder / "a").folder, Judge(table))
+    make_explored(folder / "b")
+    for i in (1, 2, 3):
+        if i == 3:
+            found, _ = merge.merge(folder / "b", [folder / "b"])
+            assert found["checked"] < 40 and "have not been checked" in found["notes"][0]
+        run(folder / "b", Judge(table), shard="%d/3" % i)
+    found, place = merge.merge(folder / "c", [folder / "b"])
+    assert found == wanted and place == folder / "b"
+    check_report.write(folder / "c", found)
+    for name in ("check.json", "check-junit.xml", "report.html"):
+        assert (folder / "c" / name).read_bytes() == (folder / "a" / name).read_bytes(), name
+    journals = sorted((folder / "b").glob("verdicts-*"))
+    assert merge.merge(folder / "d", [folder / "a", *journals])[0] == wanted
+    for parts, words in (
+        ([folder / "none"], "there is no"),
+        (journals, "no folder with images"),
+        ([make_explored(folder / "e").folder], "has no verdicts"),
+    ):
+        message = refused(UsageError, merge.merge, folder / "f", parts)
+        assert words in message, message
+    make_explored(folder / "e", [occurrence(1, ADR)])
+    (folder / "e" / "verdicts.jsonl").write_bytes(b"")
+    assert "have other images" in refused(
+        UsageError, merge.merge, folder / "f", [folder / "a", folder / "e"]
+    )
+
+
+@case
+def comparing(folder):
+    """A state that is neither that of the mark before nor of the next one is a bug"""
+    made = [dict(occurrence(n, ADR), behind=b) for n, b in ((21, 100), (22, 200), (23, 300))]
+    table = {21: ("exit", 0, 1), 22: ("exit", 0, 2), 23: ("exit", 0, 3), 0: ("exit", 0, 0)}
+    # (image, behind, state, whether it is right)
+    rows = ((1, 50, 0, 1), (2, 50, 1, 1), (3, 50, 2, 0), (4, 99, 1, 1), (5, 100, 0, 0))
+    rows += ((6, 100, 1, 1), (7, 150, 2, 1), (8, 150, 3, 0), (9, 200, 3, 1), (10, 250, 2, 1))
+    images = [dict(occurrence(n, ADR), behind=behind) for n, behind, *_ in rows]
+    table.update({n: ("exit", 0, state) for n, _, state, _ in rows})
+    # At one crash point it is right, at another it is not.
+    images.append(dict(occurrence(2, ADR), behind=250))
+    table[12] = lambda n: ("exit", 0, 7 + n)
+    images.append(dict(occurrence(12, ADR), behind=150))
+    found = make_explored(folder, images)
+    args, judge = options(), Judge(table)
+    checker = check.checker_of(args, found)
+    selection = check.Selection(found, (), False, None, None)
+    marks = compare.Marks([100, 200], made)
+    with judged_by(judge):
+        done = check.check(found, checker, selection, marks, args, lambda text: None)
+    result = check_report.result(found, checker, selection, done, marks)
+    bad = {(b["example"]["image"], b["example"]["behind"]) for b in result["bugs"]}
+    wanted = {(IMAGES[n - 1], b) for n, b, _, right in rows if not right} | {(IMAGES[1], 250)}
+    assert bad == wanted, (bad, wanted)
+    assert result["verdicts"]["unsteady"] == 1 and {b["verdict"] for b in result["bugs"]} == {"state"}
+    assert check_report.describe(result["bugs"][0]).startswith("neither the state of mark")
+    assert merge.merge(folder / "m", [folder])[0] == result
+    count = len(judge.seen)
+    with judged_by(judge):
+        check.check(found, checker, selection, marks, args, lambda text: None)
+    assert len(judge.seen) == count  # confirmed bugs are not checked a third time
+    (folder / "verdicts.jsonl").unlink()
+    with judged_by(Judge({**table, 22: ("exit", 1, 2)})):
+        message = refused(
+            LabError, check.check, found, checker, selection, marks, args, lambda text: None
+        )
+    assert "the run's own state at mark 2 is judged as bug" in message, message
+
+
+@case
+def minimal(folder):
+    """Delta debugging ends with a set of which nothing can be removed"""
+    rng = random.Random(7)
+    for _ in range(60):
+        size = rng.randrange(1, 40)
+        causes_of = [
+            set(rng.sample(range(size), rng.randrange(0, min(size, 4) + 1)))
+            for _ in range(rng.randrange(1, 3))
+        ]
+
+        def is_bad(items, wanted=causes_of):
+            return any(each <= set(items) for each in wanted)
+
+        found, rounds = reduce.ddmin(list(range(size)), lambda tries: list(map(is_bad, tries)))
+        assert is_bad(found) and rounds <= 2 * size + 10, (found, rounds)
+        assert not any(is_bad([x for x in found if x != out]) for out in found)
+    assert reduce.ddmin([1, 2, 3], lambda tries: [False] * len(tries))[0] == [1, 2, 3]
+
+
+@case
+def reducing(folder):
+    """A bug's example is made smaller by plans, whose images are checked"""
+    deviations = [{"question": n, "answer": 1, "what": "line"} for n in range(8)]
+    found = make_explored(folder, [occurrence(1, ADR, deviations=deviations)])
+    result = run(folder, Judge({1: ("exit", 1)}))
+    calls = []
+
+    def make(_explored, wanted):
+        calls.append(len(wanted))
+        for one in wanted:
+            if {6, 7} & {each["question"] for each in one["deviations"]} == {7}:
+                raise LabError("question 7 has no answer 1")  # after another answer to 6
+        images = []
+        for one in wanted:
+            questions = [each["question"] for each in one["deviations"]]
+            bad = {2, 5} <= set(questions)
+            images.append(dict(occurrence(1 if bad else 2, ADR, deviations=one["deviations"])))
+        return images
+
+    before, reduce.plans.make = reduce.plans.make, make
+    try:
+        reducer = reduce.Reducer(found, Judge({1: ("exit", 1)}), 1.0)
+        one = reducer.reduce(result["bugs"][0])
+    finally:
+        reduce.plans.make = before
+    assert [each["question"] for each in one["deviations"]] == [2, 5], one
+    assert one["from"] == 8 and reducer.checks < 40 and max(calls) > 1
+
+
+def kept(folder):
+    """A folder that was checked, and a file with its bug 1."""
+    make_explored(folder / "e")
+    (folder / "tool").write_text("#!/bin/sh\necho " + "x" * 9000)
+    (folder / "tool").chmod(0o755)
+    copy = ["%s:/usr/bin/tool" % (folder / "tool")]
+    run(folder / "e", Judge({3: BAD[3]}), copy=copy, setup="true")
+    size = keep.keep(explored.Explored(folder / "e"), 1, folder / "kept")
+    assert size == (folder / "kept").stat().st_size < 4000, size
+    return folder / "kept"
+
+
+@case
+def keeping(folder):
+    """A kept bug has image, base, checker and programs, and is judged again without the rest"""
+    path = kept(folder)
+    (folder / "u").mkdir()
+    head, checker = keep.unpack(path, folder / "u")
+    found = explored.Explored(folder / "u")
+    for name in ("images/%s.image" % IMAGES[2],):
+        assert (folder / "u" / name).read_bytes() == (folder / "e" / name).read_bytes()
+    base = (folder / "e" / "base" / "pmem0.raw").read_bytes()
+    assert found.extents[0].file.read_bytes() == base
+    assert found.extents[0].file.stat().st_blocks < 100
+    assert (checker.script, checker.setup) == ("judge", "true") and head["expected"]["status"] == 1
+    file, target = checker.copies[0]
+    assert target == "/usr/bin/tool" and file.read_text() == (folder / "tool").read_text()
+    assert os.access(file, os.X_OK)
+    assert "no bug 9" in refused(UsageError, keep.keep, explored.Explored(folder / "e"), 9, "x")
+    message = refused(UsageError, keep.keep, make_explored(folder / "f"), 1, folder / "x")
+    assert "was not checked" in message
+    before = keep.CheckLab
+    for table, status in (({3: BAD[3]}, 1), ({3: BAD[5]}, 1), ({}, 0), ({3: BAD[13]}, 125)):
+        judge = Judge(table)
+        keep.CheckLab = lambda *_, judge=judge: judge
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                args = options(explored=str(path), script=None)
+                assert keep.judge(args, lambda text: None) == status, (table, status)
+        finally:
+            keep.CheckLab = before
+    args = options(explored=str(path), shard="1/2", script=None)
+    try:
+        keep.judge(args, print)
+    except LabError as error:
+        assert error.status == 125
+    else:
+        raise AssertionError("a kept bug has shards")
+
+
+@case
+def keep_replaced(folder):
+    """A kept bug is judged with a new version of its program, as git bisect wants"""
+    path = kept(folder)
+    (folder / "u").mkdir()
+    _, checker = keep.unpack(path, folder / "u")
+    (folder / "new").write_text("new")
+    args = options(copy=["%s:/usr/bin/tool" % (folder / "new")], script=None, timeout=3.0)
+    found = keep.changed(checker, args)
+    assert [target for _, target in found.copies] == ["/usr/bin/tool"]
+    assert Path(found.copies[0][0]).read_text() == "new" and found.script == "judge"
+    assert found.timeout == 3.0 and found.setup == "true"
+
+
+def repacked(path, change):
+    """The octets of a kept bug whose head was changed, with a checksum that is right."""
+    octets = path.read_bytes()
+    fields = list(keep.OPENING.unpack_from(octets))
+    head = json.loads(octets[keep.OPENING.size :][: fields[3]])
+    rest = octets[keep.OPENING.size + fields[3] :]
+    rest = change(head, rest) or rest
+    text = json.dumps(head).encode()
+    fields[3:] = [len(text), len(rest), hashlib.sha256(text + rest).digest()]
+    return keep.OPENING.pack(*fields) + text + rest
+
+
+@case
+def keep_hostile(folder):
+    """A damaged or hostile file is refused with a sentence, and nothing outside is written"""
+    path = kept(folder)
+    octets = path.read_bytes()
+    numbers = iter(range(10000))
+
+    def why(content):
+        place = folder / ("u%d" % next(numbers))
+        place.mkdir()
+        (folder / "x").write_bytes(content)
+        return refused(LabError, keep.unpack, folder / "x", place)
+
+    rng = random.Random(1)
+    for at in [*range(0, 64), *(rng.randrange(len(octets)) for _ in range(100))]:
+        damaged = bytearray(octets)
+        damaged[at] ^= 1 << rng.randrange(8)
+        assert why(bytes(damaged))
+    for size in [0, 7, 63, 64, 200, len(octets) - 1]:
+        assert why(octets[:size])
+    assert "is damaged" in why(octets + b"x")
+
+    def set_in(*keys, value):
+        def change(head, _rest):
+            for key in keys[:-1]:
+                head = head[key]
+            head[keys[-1]] = value
+
+        return change
+
+    for change, words in (
+        (set_in("parts", 0, "name", value="../x"), "crash keep does not write"),
+        (set_in("parts", 0, "octets", value=-1), "crash keep does not write"),
+        (set_in("parts", 0, "octets", value=1 << 50), "crash keep does not write"),
+        (set_in("parts", 0, "octets", value=3), "too long"),
+        (set_in("parts", 0, "octets", value=4000), "cut short"),
+        (set_in("parts", 0, "packed", value=3), "cut short"),
+        (set_in("parts", 2, "packed", value=1 << 20), "octets behind"),
+        (set_in("occurrence", "image", value="../../x"), "crash keep does not write"),
+        (set_in("extents", 0, "size", value=1 << 50), "no VM of the launcher"),
+        (set_in("extents", value=[]), "crash keep does not write"),
+        (set_in("extents", 0, "size", value=SIZE * 2), None),
+        (set_in("checker", "copies", 0, "path", value="x"), "crash keep does not write"),
+        (set_in("checker", "copies", 0, "mode", value=0o4777), "crash keep does not write"),
+        (set_in("checker", "script", value=5), "crash keep does not write"),
+        (set_in("checker", "timeout", value="1"), "crash keep does not write"),
+        (set_in("expected", value=None), "crash keep does not write"),
+        (lambda head, rest: rest + b"x", "octets behind"),
+    ):
+        content = repacked(path, change)
+        if words:
+            assert words in why(content), (words, why(content))
+    bomb = keep.zlib.compress(bytes(64 << 20), 9)
+
+    def bombed(head, rest):
+        row = head["parts"][0]
+        rest = bomb + rest[row["packed"] :]
+        row.update(packed=len(bomb))
+        return rest
+
+    assert "too long" in why(repacked(path, bombed))
+    page = keep.struct.pack("<Q", SIZE // 4096) + bytes(4096)
+
+    def paged(head, rest):
+        row, packed = head["parts"][2], keep.zlib.compress(page)
+        rest = rest[: -row["packed"]] + packed
+        row.update(packed=len(packed), octets=len(page))
+        return rest
+
+    assert "which cannot be" in why(repacked(path, paged))
+    assert sorted(x.name for x in folder.iterdir() if not x.name.startswith("u")) == [
+        *("e", "kept", "tool", "x")
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))
