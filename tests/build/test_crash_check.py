@@ -1,13 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests of `crash check`, `crash merge` and `crash keep` with judges that are no VMs; real ones are in
-tests/vm/core/test_crash_check.py."""
-import argparse
-import contextlib
-import hashlib
-import io
+"""Tests of `crash check` and `crash merge` with judges that are no VMs; tests/vm/core has
+real ones."""
 import json
-import os
 import random
 import signal
 import subprocess
@@ -17,134 +12,34 @@ from xml.etree import ElementTree
 
 import cases
 
-TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(TOOLS))
-from launcher import cli  # noqa: E402  pylint: disable=unused-import
-from launcher import check, check_report, check_run, check_verbs, compare, explored  # noqa: E402
-from launcher import keep, merge, reduce, verdicts  # noqa: E402
-from launcher.checker import Verdict  # noqa: E402
+from judges import (  # noqa: E402
+    ADR,
+    BAD,
+    EADR,
+    IMAGES,
+    SIZE,
+    TOOLS,
+    Judge,
+    judged_by,
+    make_explored,
+    occurrence,
+    options,
+    refused,
+    run,
+)
+from launcher import check, check_report, check_run, compare, explored  # noqa: E402
+from launcher import merge, reduce, verdicts  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
+
 CASES = []
-SIZE = 16 << 20
-ADR, EADR = ["adr,ddio=on", "adr,ddio=off"], ["eadr,ddio=on", "eadr,ddio=off"]
-IMAGES = [hashlib.sha256(b"%d" % n).hexdigest()[:32] for n in range(1, 41)]
-# What the judge without a VM says of an image, by its number: the rest are good.
-BAD = {3: ("exit", 1), 5: ("hang", None), 7: ("exit", 1), 11: ("panic", None), 13: ("exit", 127)}
 
 
 def case(function):
     """Registers a test; its docstring is its name."""
     CASES.append(function)
     return function
-
-
-def refused(error, function, *words):
-    """The message with which a call is refused."""
-    try:
-        function(*words)
-    except error as found:
-        return found.text()
-    raise AssertionError("it was accepted")
-
-
-class Judge:
-    """Says of each image what a table says; counts, and fails or changes its mind if told to."""
-
-    def __init__(self, table=None, jobs=1):
-        self.table = BAD if table is None else table
-        self.vms = ["judge%d" % i for i in range(jobs)]
-        self.seen, self.orders, self.restarts = [], [], 0
-
-    def start(self, _name):
-        return self
-
-    def restart(self, _name):
-        self.restarts += 1
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def check(self, path, script, data, _timeout):
-        name = Path(path).stem if path else explored.START
-        self.seen.append(name)
-        self.orders.append((script, data))
-        number = IMAGES.index(name) + 1 if name in IMAGES else 0
-        found = self.table.get(number, ("exit", 0))
-        if callable(found):
-            found = found(self.seen.count(name))
-        return Verdict(*found[:2], b"state %d\n" % found[2] if len(found) > 2 else b"", 0, b"", (1, 1))
-
-
-def occurrence(number, platforms, promises=0, deviations=None):
-    one = {"image": IMAGES[number - 1], "behind": 10 * number, "promises": promises}
-    one.update(plan="all-but %d=1" % number, platforms=platforms)
-    if deviations is not None:
-        one["deviations"] = deviations
-    return one
-
-
-def make_explored(folder, images=None):
-    """A folder as an exploration leaves it."""
-    folder.mkdir(exist_ok=True)
-    (folder / "images").mkdir(exist_ok=True)
-    (folder / "base").mkdir(exist_ok=True)
-    for name in IMAGES:
-        (folder / "images" / (name + ".image")).write_bytes(b"image " + name.encode())
-    with open(folder / "base" / "pmem0.raw", "wb") as file:
-        file.truncate(SIZE)
-        os.pwrite(file.fileno(), b"content", 5 * 4096)
-        os.pwrite(file.fileno(), b"more", SIZE - 4096)
-    extent = {"name": "pmem0", "address": "0x100000000", "size": SIZE, "hash": "ab" * 32}
-    extent["file"] = "base/pmem0.raw"
-    if images is None:
-        images = [occurrence(n, ADR + EADR if n % 2 else ADR) for n in range(1, 41)]
-    found = {"version": 1, "run": "12" * 16, "target": "beta", "extents": [extent]}
-    (folder / "images.json").write_text(json.dumps({**found, "images": images}))
-    promises = [
-        {"acknowledgement": "durable", "machine": "beta", "event": n, "ranges": []} for n in (5, 9)
-    ]
-    (folder / "promises.json").write_text(json.dumps({"promises": promises}))
-    return explored.Explored(folder)
-
-
-def options(**more):
-    """The options of a check as its verb gets them."""
-    parser = argparse.ArgumentParser()
-    verbs = parser.add_subparsers()
-    check_verbs.add(verbs, lambda work: work)
-    words = ["check", "--script", "judge", "x"]
-    args = parser.parse_args(words)
-    vars(args).update(more)
-    return args
-
-
-@contextlib.contextmanager
-def judged_by(judge):
-    """Checks within get this judge instead of a lab."""
-    before = check.CheckLab
-    check.CheckLab = lambda *_: judge
-    try:
-        yield judge
-    finally:
-        check.CheckLab = before
-
-
-def run(folder, judge, say=lambda text: None, **more):
-    """A check; returns its result."""
-    args = options(**more)
-    found = explored.Explored(folder)
-    checker = check.checker_of(args, found)
-    selection = check.Selection(found, args.platform, args.promises, args.limit, args.shard)
-    with judged_by(judge):
-        done = check.check(found, checker, selection, None, args, say)
-    result = check_report.result(found, checker, selection, done)
-    check_report.write(folder, result)
-    return result
 
 
 @case
@@ -302,14 +197,17 @@ def promises(folder):
 
 WRITER = """import sys, time
 sys.path[:0] = [%r, %r]
-import test_crash_check as t
+import judges as t
 from pathlib import Path
 class Slow(t.Judge):
     def check(self, *words):
         time.sleep(0.02)
         return super().check(*words)
 t.run(Path(sys.argv[1]), Slow(jobs=2), say=lambda text: print(text, flush=True))
-""" % (str(TOOLS), str(Path(__file__).parent))
+""" % (
+    str(TOOLS),
+    str(Path(__file__).parent),
+)
 
 
 @case
@@ -394,7 +292,9 @@ def comparing(folder):
     bad = {(b["example"]["image"], b["example"]["behind"]) for b in result["bugs"]}
     wanted = {(IMAGES[n - 1], b) for n, b, _, right in rows if not right} | {(IMAGES[1], 250)}
     assert bad == wanted, (bad, wanted)
-    assert result["verdicts"]["unsteady"] == 1 and {b["verdict"] for b in result["bugs"]} == {"state"}
+    assert result["verdicts"]["unsteady"] == 1 and {b["verdict"] for b in result["bugs"]} == {
+        "state"
+    }
     assert check_report.describe(result["bugs"][0]).startswith("neither the state of mark")
     assert merge.merge(folder / "m", [folder])[0] == result
     count = len(judge.seen)
@@ -457,157 +357,6 @@ def reducing(folder):
         reduce.plans.make = before
     assert [each["question"] for each in one["deviations"]] == [2, 5], one
     assert one["from"] == 8 and reducer.checks < 40 and max(calls) > 1
-
-
-def kept(folder):
-    """A folder that was checked, and a file with its bug 1."""
-    make_explored(folder / "e")
-    (folder / "tool").write_text("#!/bin/sh\necho " + "x" * 9000)
-    (folder / "tool").chmod(0o755)
-    copy = ["%s:/usr/bin/tool" % (folder / "tool")]
-    run(folder / "e", Judge({3: BAD[3]}), copy=copy, setup="true")
-    size = keep.keep(explored.Explored(folder / "e"), 1, folder / "kept")
-    assert size == (folder / "kept").stat().st_size < 4000, size
-    return folder / "kept"
-
-
-@case
-def keeping(folder):
-    """A kept bug has image, base, checker and programs, and is judged again without the rest"""
-    path = kept(folder)
-    (folder / "u").mkdir()
-    head, checker = keep.unpack(path, folder / "u")
-    found = explored.Explored(folder / "u")
-    for name in ("images/%s.image" % IMAGES[2],):
-        assert (folder / "u" / name).read_bytes() == (folder / "e" / name).read_bytes()
-    base = (folder / "e" / "base" / "pmem0.raw").read_bytes()
-    assert found.extents[0].file.read_bytes() == base
-    assert found.extents[0].file.stat().st_blocks < 100
-    assert (checker.script, checker.setup) == ("judge", "true") and head["expected"]["status"] == 1
-    file, target = checker.copies[0]
-    assert target == "/usr/bin/tool" and file.read_text() == (folder / "tool").read_text()
-    assert os.access(file, os.X_OK)
-    assert "no bug 9" in refused(UsageError, keep.keep, explored.Explored(folder / "e"), 9, "x")
-    message = refused(UsageError, keep.keep, make_explored(folder / "f"), 1, folder / "x")
-    assert "was not checked" in message
-    before = keep.CheckLab
-    for table, status in (({3: BAD[3]}, 1), ({3: BAD[5]}, 1), ({}, 0), ({3: BAD[13]}, 125)):
-        judge = Judge(table)
-        keep.CheckLab = lambda *_, judge=judge: judge
-        try:
-            with contextlib.redirect_stdout(io.StringIO()):
-                args = options(explored=str(path), script=None)
-                assert keep.judge(args, lambda text: None) == status, (table, status)
-        finally:
-            keep.CheckLab = before
-    args = options(explored=str(path), shard="1/2", script=None)
-    try:
-        keep.judge(args, print)
-    except LabError as error:
-        assert error.status == 125
-    else:
-        raise AssertionError("a kept bug has shards")
-
-
-@case
-def keep_replaced(folder):
-    """A kept bug is judged with a new version of its program, as git bisect wants"""
-    path = kept(folder)
-    (folder / "u").mkdir()
-    _, checker = keep.unpack(path, folder / "u")
-    (folder / "new").write_text("new")
-    args = options(copy=["%s:/usr/bin/tool" % (folder / "new")], script=None, timeout=3.0)
-    found = keep.changed(checker, args)
-    assert [target for _, target in found.copies] == ["/usr/bin/tool"]
-    assert Path(found.copies[0][0]).read_text() == "new" and found.script == "judge"
-    assert found.timeout == 3.0 and found.setup == "true"
-
-
-def repacked(path, change):
-    """The octets of a kept bug whose head was changed, with a checksum that is right."""
-    octets = path.read_bytes()
-    fields = list(keep.OPENING.unpack_from(octets))
-    head = json.loads(octets[keep.OPENING.size :][: fields[3]])
-    rest = octets[keep.OPENING.size + fields[3] :]
-    rest = change(head, rest) or rest
-    text = json.dumps(head).encode()
-    fields[3:] = [len(text), len(rest), hashlib.sha256(text + rest).digest()]
-    return keep.OPENING.pack(*fields) + text + rest
-
-
-@case
-def keep_hostile(folder):
-    """A damaged or hostile file is refused with a sentence, and nothing outside is written"""
-    path = kept(folder)
-    octets = path.read_bytes()
-    numbers = iter(range(10000))
-
-    def why(content):
-        place = folder / ("u%d" % next(numbers))
-        place.mkdir()
-        (folder / "x").write_bytes(content)
-        return refused(LabError, keep.unpack, folder / "x", place)
-
-    rng = random.Random(1)
-    for at in [*range(0, 64), *(rng.randrange(len(octets)) for _ in range(100))]:
-        damaged = bytearray(octets)
-        damaged[at] ^= 1 << rng.randrange(8)
-        assert why(bytes(damaged))
-    for size in [0, 7, 63, 64, 200, len(octets) - 1]:
-        assert why(octets[:size])
-    assert "is damaged" in why(octets + b"x")
-
-    def set_in(*keys, value):
-        def change(head, _rest):
-            for key in keys[:-1]:
-                head = head[key]
-            head[keys[-1]] = value
-
-        return change
-
-    for change, words in (
-        (set_in("parts", 0, "name", value="../x"), "crash keep does not write"),
-        (set_in("parts", 0, "octets", value=-1), "crash keep does not write"),
-        (set_in("parts", 0, "octets", value=1 << 50), "crash keep does not write"),
-        (set_in("parts", 0, "octets", value=3), "too long"),
-        (set_in("parts", 0, "octets", value=4000), "cut short"),
-        (set_in("parts", 0, "packed", value=3), "cut short"),
-        (set_in("parts", 2, "packed", value=1 << 20), "octets behind"),
-        (set_in("occurrence", "image", value="../../x"), "crash keep does not write"),
-        (set_in("extents", 0, "size", value=1 << 50), "no VM of the launcher"),
-        (set_in("extents", value=[]), "crash keep does not write"),
-        (set_in("extents", 0, "size", value=SIZE * 2), None),
-        (set_in("checker", "copies", 0, "path", value="x"), "crash keep does not write"),
-        (set_in("checker", "copies", 0, "mode", value=0o4777), "crash keep does not write"),
-        (set_in("checker", "script", value=5), "crash keep does not write"),
-        (set_in("checker", "timeout", value="1"), "crash keep does not write"),
-        (set_in("expected", value=None), "crash keep does not write"),
-        (lambda head, rest: rest + b"x", "octets behind"),
-    ):
-        content = repacked(path, change)
-        if words:
-            assert words in why(content), (words, why(content))
-    bomb = keep.zlib.compress(bytes(64 << 20), 9)
-
-    def bombed(head, rest):
-        row = head["parts"][0]
-        rest = bomb + rest[row["packed"] :]
-        row.update(packed=len(bomb))
-        return rest
-
-    assert "too long" in why(repacked(path, bombed))
-    page = keep.struct.pack("<Q", SIZE // 4096) + bytes(4096)
-
-    def paged(head, rest):
-        row, packed = head["parts"][2], keep.zlib.compress(page)
-        rest = rest[: -row["packed"]] + packed
-        row.update(packed=len(packed), octets=len(page))
-        return rest
-
-    assert "which cannot be" in why(repacked(path, paged))
-    assert sorted(x.name for x in folder.iterdir() if not x.name.startswith("u")) == [
-        *("e", "kept", "tool", "x")
-    ]
 
 
 if __name__ == "__main__":

@@ -4,13 +4,14 @@
 The lab is called check-PID.  It is removed at the end of the command; what a killed command left is
 removed by the next one.
 """
+import argparse
 import contextlib
 import json
 import os
 import re
 import shlex
 
-from . import accel, agent, cli, domain, lab, options, proc, transfer
+from . import accel, agent, domain, lab, options, proc, transfer, up_options
 from .checker import CheckerVM
 from .errors import LabError, UsageError
 from .qmp import Monitor
@@ -46,9 +47,16 @@ def _words(extents, names, platform, checker):
         raise UsageError("--vm-arg: %s" % error)
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise UsageError("--vm-arg, --memory, --cpus: " + message)
+
+
 def _arguments(extents, names, platform, checker):
     words = _words(extents, names, platform, checker)
-    args = cli.make_parser().parse_args(["up", *words])
+    parser = _Parser(add_help=False)
+    up_options.add(parser)
+    args = parser.parse_args(words)
     for kept, value in (("vms", ",".join(names)), ("driver", "none")):
         if getattr(args, kept) != value:
             raise UsageError("--vm-arg: --%s is the checker's to choose" % kept)

@@ -7,12 +7,11 @@ import sys
 from pathlib import Path
 
 from . import check, check_report, compare, keep, merge, reduce
-from .errors import UsageError
 from .explored import Explored
 
-CHECK_TEXT = """Judges crash images: each is given to a shell script in a VM, whose status 0 means that
-the image is good.  The VM is put back for each image in milliseconds.  EXPLORED is the folder of
-results of `crash explore --strategy`, or a file of `crash keep`.
+CHECK_TEXT = """Judges crash images: each is given to a shell script in a VM, whose status 0 means
+that the image is good.  The VM is put back for each image in milliseconds.  EXPLORED is the folder
+of results of `crash explore --strategy`, or a file of `crash keep`.
 
 The script finds CRASH_IMAGE, CRASH_BEHIND (the event behind which the power failed) and
 CRASH_PLATFORM in its environment.  Statuses 126 and 127 are mistakes of the script.  A hang, a
@@ -25,9 +24,9 @@ Exit status: 0: no bug; 1: bugs; 2: wrong arguments; 4: no verdict, because noth
 checks failed; others: it did not work.  For a file of `crash keep`: 1: the bug is there, 0: it is
 gone, 125: it could not be judged."""
 
-MERGE_TEXT = """Joins the verdicts of checks with --shard, and writes the results that one check without
-shards would write.  OUT is a folder for them, which may be EXPLORED itself.  Of an EXPLORED folder
-all journals are taken; at least one is needed, or OUT has to be one.
+MERGE_TEXT = """Joins the verdicts of checks with --shard, and writes the results that one check
+without shards would write.  OUT is a folder for them, which may be EXPLORED itself.  Of an EXPLORED
+folder all journals are taken; at least one is needed, or OUT has to be one.
 
 Exit status: as of crash check; 4 if verdicts are missing."""
 
@@ -110,6 +109,19 @@ def do_keep(args):
     return 0
 
 
+def _add_vm(add_option):
+    """Options about the checker's VM."""
+    add_option("--memory", metavar="SIZE", help="the VM's memory [that of the recorded VM, or 1G]")
+    add_option("--cpus", type=_positive(int, 1, 64), metavar="N", help="its CPUs [1]")
+    add_option(
+        "--vm-arg",
+        action="append",
+        default=[],
+        metavar="WORDS",
+        help="further options as of ./staghorn up, such as --vm-arg='--image consumers'",
+    )
+
+
 def _add_check(verbs, run):
     parser = verbs.add_parser(
         "check",
@@ -174,16 +186,8 @@ def _add_check(verbs, run):
         metavar="FILE",
         help="where verdicts are written [EXPLORED/%s, or verdicts-I-of-N.jsonl]" % check.VERDICTS,
     )
+    _add_vm(add_option)
     add_option("--no-reduce", action="store_true", help="do not look for minimal examples")
-    add_option("--memory", metavar="SIZE", help="the VM's memory [that of the recorded VM, or 1G]")
-    add_option("--cpus", type=_positive(int, 1, 64), metavar="N", help="its CPUs [1]")
-    add_option(
-        "--vm-arg",
-        action="append",
-        default=[],
-        metavar="WORDS",
-        help="further options as of ./staghorn up, such as --vm-arg='--image consumers'",
-    )
     add_option("--json", action="store_true", help="print the result as JSON")
     add_option("explored", metavar="EXPLORED", help="a folder of images, or a kept bug")
     parser.set_defaults(run=run(do_check))

@@ -2,8 +2,8 @@
 """What a checker prints is the semantic state: `crash check --compare`.
 
 Behind mark k the program's state is the one that mark k names; from there on it works towards that
-of mark k + 1.  So a power cut between the two has to leave one or the other.  What these states are,
-the checker says about the run's own images, those of cuts in which everything survived.
+of mark k + 1.  So a power cut between the two has to leave one or the other.  Which states these
+are, the checker says about the run's own images, those of cuts in which everything survived.
 """
 from . import plans, verdicts
 from .errors import LabError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Images of chosen plans, made by the explorer (`--plans`, docs/crash-laboratory-points.md), and the
+"""Images of chosen plans, made by the explorer (--plans, docs/crash-laboratory-points.md), and the
 events of a trace."""
 import json
 import os
