@@ -7,68 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "crash/crash_image.h"
 #include "crash/ways.h"
-#include "images.h"
+#include "images_impl.h"
 #include "persist/certain.h"
-#include "json.h"
-#include "output.h"
 
 enum {
-    PAGE_LINES = SG_PERSIST_PAGE / SG_PERSIST_LINE,
     WAYS_CUTS = 2000, /* to count the ways at a crash point; and at all of them: */
     WAYS_CUTS_ALL = 200000,
     CUTS_PER_IMAGE = 32, /* more than so many plans for each image that is allowed are left out */
-    NAME = 33,           /* of an image: 32 digits */
 };
 
-/* Lines of 4 KiB of the machine's addresses that the trace touches. */
-struct touched {
-    uint64_t page, lines;
-};
-
-struct identity {
-    uint64_t half[2];
-};
-
-/* An image with what is demanded of it. */
-struct occurrence {
-    struct identity id;
-    uint64_t promises; /* how many are in force */
-    uint64_t behind;
-    unsigned platforms; /* a set */
-    char *plan;
-};
-
-/* A clone's memories. */
-struct copies {
-    struct sg_explore_mapping visible[SG_TRACE_EXTENTS], media[SG_TRACE_EXTENTS];
-    bool made;
-};
-
-struct sg_explore_images {
-    char *folder;
-    const struct sg_crash_strategies *strategies;
-    GHashTable *touched; /* page to its index + 1 in pages */
-    GArray *pages;       /* struct touched; ascending from the beginning on */
-    struct sg_crash_image_head head;
-    struct sg_explore_mapping base[SG_TRACE_EXTENTS];
-    struct copies copies[SG_CRASH_PLATFORMS];
-    const struct sg_crash_promise *promise;
-    uint64_t promises;
-    uint64_t in_force; /* of them at the crash point */
-    GArray *lines;     /* uint64_t: addresses that differ in the image at hand */
-    GHashTable *known; /* struct identity: files written */
-    GHashTable *where; /* struct occurrence by image and demands */
-    GPtrArray *all;    /* the same, in their order */
-    uint64_t cuts, ways_cuts;
-    /* At the crash point at hand: */
-    const struct sg_persist *p;
-    unsigned platform;
-    struct sg_explore_images_counts counts[SG_CRASH_PLATFORMS];
-};
-
-static bool complain(const char *path)
+bool images_complain(const char *path)
 {
     fprintf(stderr, "staghorn-explore: %s: %s\n", path, strerror(errno));
     return false;
@@ -98,21 +47,31 @@ static gboolean occurrence_equal(gconstpointer a, gconstpointer b)
     return identity_equal(&x->id, &y->id) && x->promises == y->promises;
 }
 
+static void free_deviations(struct sg_crash_deviations *d)
+{
+    if (d) {
+        sg_crash_deviations_fini(d);
+        g_free(d);
+    }
+}
+
 static void free_occurrence(gpointer opaque)
 {
     struct occurrence *x = opaque;
 
+    free_deviations(x->deviations);
     g_free(x->plan);
     g_free(x);
 }
 
 struct sg_explore_images *sg_explore_images_new(const char *folder,
-                                                const struct sg_crash_strategies *strategies)
+                                                const struct sg_explore_wanted *want)
 {
     struct sg_explore_images *x = g_new0(struct sg_explore_images, 1);
 
-    x->folder = g_build_filename(folder, "images", NULL);
-    x->strategies = strategies;
+    x->folder = g_strdup(folder);
+    x->want = *want;
+    sg_crash_deviations_init(&x->deviations);
     x->touched = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     x->pages = g_array_new(FALSE, FALSE, sizeof(struct touched));
     x->lines = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -135,6 +94,7 @@ void sg_explore_images_free(struct sg_explore_images *x)
     }
     for (unsigned i = 0; i < SG_TRACE_EXTENTS; i++) {
         sg_explore_unmap(&x->base[i]);
+        g_free(x->base_file[i]);
         for (unsigned k = 0; k < SG_CRASH_PLATFORMS; k++) {
             if (x->copies[k].made) {
                 sg_explore_unmap(&x->copies[k].visible[i]);
@@ -152,192 +112,26 @@ void sg_explore_images_free(struct sg_explore_images *x)
     g_hash_table_destroy(x->known);
     g_hash_table_destroy(x->where);
     g_ptr_array_unref(x->all);
+    sg_crash_deviations_fini(&x->deviations);
     g_free(x);
-}
-
-/* ---- Touched lines ---- */
-
-static struct touched *touched_page(struct sg_explore_images *x, uint64_t page)
-{
-    guint n = GPOINTER_TO_UINT(g_hash_table_lookup(x->touched, &page));
-    struct touched new = { .page = page };
-
-    if (!n) {
-        g_array_append_val(x->pages, new);
-        n = x->pages->len;
-        g_hash_table_insert(x->touched, g_memdup2(&page, sizeof(page)), GUINT_TO_POINTER(n));
-    }
-    return &g_array_index(x->pages, struct touched, n - 1);
-}
-
-void sg_explore_images_touch(struct sg_explore_images *x, const struct sg_trace_event *e)
-{
-    uint64_t len = e->kind == SG_TRACE_ATOMIC ? SG_PERSIST_ATOM : e->len;
-    bool stores = e->kind == SG_TRACE_STORE || e->kind == SG_TRACE_PLACE ||
-                  e->kind == SG_TRACE_ATOMIC_WRITE || e->kind == SG_TRACE_ATOMIC ||
-                  e->kind == SG_TRACE_OTHER_WRITE;
-
-    for (uint64_t at = 0; stores && at < len;) { /* at most DATA_MAX octets */
-        uint64_t line = (e->addr + at) / SG_PERSIST_LINE;
-
-        touched_page(x, line / PAGE_LINES)->lines |= 1ull << line % PAGE_LINES;
-        at = (line + 1) * SG_PERSIST_LINE - e->addr;
-    }
-}
-
-static gint by_page(gconstpointer a, gconstpointer b)
-{
-    const struct touched *x = a, *y = b;
-
-    return x->page < y->page ? -1 : x->page > y->page;
 }
 
 bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_image_head *head,
                              const struct sg_explore_content *content,
-                             const struct sg_crash_promises *promises, unsigned target)
+                             const struct sg_crash_exploration *what,
+                             const struct sg_crash_explorer *explorer, const char *target_name)
 {
     x->head = *head;
-    x->promise = sg_crash_promises_of(promises, target, &x->promises);
-    g_array_sort(x->pages, by_page);
+    x->explorer = explorer;
+    x->promise = sg_crash_promises_of(what->promises, what->target, &x->promises);
+    x->target = target_name;
+    images_sort_pages(x);
     for (unsigned i = 0; i < head->extent_count; i++) {
         if (!sg_explore_map(&x->base[i], content, i, head->extent[i].size)) {
-            return complain("the content at the start");
+            return images_complain("the content at the start");
         }
     }
-    return g_mkdir_with_parents(x->folder, 0777) == 0 || complain(x->folder);
-}
-
-/* ---- One image ---- */
-
-static uint64_t mix(uint64_t h)
-{
-    h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9ull;
-    h = (h ^ h >> 27) * 0x94d049bb133111ebull;
-    return h ^ h >> 31;
-}
-
-/* The identity of an image is the sum over its lines, so their order does not matter. */
-static void add_line(struct identity *id, uint64_t addr, const uint8_t *octets)
-{
-    for (unsigned half = 0; half < 2; half++) {
-        uint64_t h = mix(addr + half * 0x9e3779b97f4a7c15ull), word;
-
-        for (unsigned i = 0; i < SG_PERSIST_LINE; i += sizeof(word)) {
-            memcpy(&word, octets + i, sizeof(word));
-            h = mix(h * 31 + word);
-        }
-        id->half[half] += h;
-    }
-}
-
-static void compare_page(struct sg_explore_images *x, const struct touched *t, unsigned extent,
-                         const uint8_t *media, struct identity *id)
-{
-    uint64_t start = t->page * SG_PERSIST_PAGE, base = x->head.extent[extent].base;
-
-    for (uint64_t m = t->lines; m; m &= m - 1) {
-        uint64_t addr = start + (uint64_t)__builtin_ctzll(m) * SG_PERSIST_LINE;
-
-        if (addr - base < x->head.extent[extent].size &&
-            memcmp(media + addr - base, x->base[extent].octets + addr - base, SG_PERSIST_LINE)) {
-            add_line(id, addr, media + addr - base);
-            g_array_append_val(x->lines, addr);
-        }
-    }
-}
-
-/* Fills x->lines. */
-static struct identity compare(struct sg_explore_images *x, const struct copies *c)
-{
-    struct identity id = { { 0, 0 } };
-
-    g_array_set_size(x->lines, 0);
-    for (guint i = 0; i < x->pages->len; i++) {
-        const struct touched *t = &g_array_index(x->pages, struct touched, i);
-
-        for (unsigned k = 0; k < x->head.extent_count; k++) {
-            const struct sg_trace_extent *e = &x->head.extent[k];
-
-            if (t->page * SG_PERSIST_PAGE < e->base + e->size &&
-                e->base < (t->page + 1) * SG_PERSIST_PAGE) {
-                compare_page(x, t, k, c->media[k].octets, &id);
-            }
-        }
-    }
-    return id;
-}
-
-static gint by_addr(gconstpointer a, gconstpointer b)
-{
-    const struct sg_persist_bad *x = a, *y = b;
-
-    return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
-/* Lines that cannot be read are part of the image. */
-static GArray *bad_lines(const struct sg_persist *p, struct identity *id)
-{
-    GArray *bad = g_array_new(FALSE, FALSE, sizeof(struct sg_persist_bad));
-    struct sg_persist_bad b;
-    uint64_t end = 0;
-
-    for (unsigned i = 0; sg_persist_bad_range(p, i, &b); i++) {
-        g_array_append_val(bad, b);
-    }
-    g_array_sort(bad, by_addr);
-    for (guint i = 0; i < bad->len;) {
-        struct sg_persist_bad *at = &g_array_index(bad, struct sg_persist_bad, i);
-
-        if (at->addr < end) { /* of both kinds: once */
-            g_array_remove_index(bad, i);
-            continue;
-        }
-        end = at->addr + at->len;
-        id->half[0] += mix(at->addr ^ at->kind);
-        id->half[1] += mix(at->len ^ (uint64_t)at->kind << 32);
-        i++;
-    }
-    return bad;
-}
-
-static void identity_text(const struct identity *id, char text[NAME])
-{
-    g_snprintf(text, NAME, "%016" G_GINT64_MODIFIER "x%016" G_GINT64_MODIFIER "x", id->half[0],
-               id->half[1]);
-}
-
-static bool write_image(struct sg_explore_images *x, const struct copies *c, const GArray *bad,
-                        const struct identity *id)
-{
-    struct sg_crash_image_writer w;
-    GByteArray *file = g_byte_array_new();
-    char name[NAME], *leaf;
-    bool good;
-
-    sg_crash_image_begin(&w, file, &x->head);
-    for (guint i = 0; i < x->lines->len; i++) {
-        uint64_t addr = g_array_index(x->lines, uint64_t, i);
-
-        for (unsigned k = 0; k < x->head.extent_count; k++) {
-            uint64_t at = addr - x->head.extent[k].base;
-
-            if (at < x->head.extent[k].size) {
-                sg_crash_image_add(&w, addr, c->media[k].octets + at, SG_PERSIST_LINE);
-            }
-        }
-    }
-    for (guint i = 0; i < bad->len; i++) {
-        const struct sg_persist_bad *b = &g_array_index(bad, struct sg_persist_bad, i);
-
-        sg_crash_image_add_bad(&w, b->addr, b->len, (enum sg_persist_bad_kind)b->kind);
-    }
-    sg_crash_image_end(&w);
-    identity_text(id, name);
-    leaf = g_strconcat(name, ".image", NULL);
-    good = sg_explore_write(x->folder, leaf, file->data, file->len);
-    g_free(leaf);
-    g_byte_array_unref(file);
-    return good;
+    return images_write_base(x, content);
 }
 
 /* ---- A crash point ---- */
@@ -349,7 +143,7 @@ static bool make_copies(struct sg_explore_images *x, struct copies *c,
     for (unsigned i = 0; i < x->head.extent_count && !c->made; i++) {
         if (!sg_explore_map_copy(&c->visible[i], &visible[i]) ||
             !sg_explore_map_copy(&c->media[i], &media[i])) {
-            return complain("copies of persistent memory");
+            return images_complain("copies of persistent memory");
         }
     }
     c->made = true;
@@ -376,35 +170,74 @@ static struct sg_persist *cut_clone(struct sg_explore_images *x, const struct sg
     return clone;
 }
 
-/* Notes the image of a plan.  False: a file cannot be written. */
-static bool note_image(struct sg_explore_images *x, const struct sg_crash_planner *plan,
-                       unsigned platform, uint64_t behind, const struct copies *c,
+/* What the last cut answered otherwise, with events of the trace; NULL: too much to list. */
+static struct sg_crash_deviations *list_deviations(struct sg_explore_images *x,
+                                                   struct sg_crash_planner *plan, guint *omitted)
+{
+    struct sg_crash_deviations *d = g_new(struct sg_crash_deviations, 1);
+    guint count;
+
+    sg_crash_plan_deviations(plan, &x->deviations);
+    count = x->deviations.all->len + x->deviations.lost->len;
+    if (count > DEVIATIONS_EACH || x->listed + count > DEVIATIONS_ALL) {
+        *omitted = x->deviations.all->len;
+        x->unlisted++;
+        g_free(d);
+        return NULL;
+    }
+    x->listed += count;
+    d->all = g_array_copy(x->deviations.all);
+    d->lost = g_array_copy(x->deviations.lost);
+    for (guint i = 0; i < d->lost->len; i++) {
+        uint64_t *lost = &g_array_index(d->lost, uint64_t, i);
+
+        *lost = sg_crash_explorer_event_of(x->explorer, x->platform, *lost);
+    }
+    return d;
+}
+
+static void add_occurrence(struct sg_explore_images *x, const struct occurrence *key,
+                           struct sg_crash_planner *plan, const struct sg_explore_plan *given)
+{
+    struct occurrence *new = g_memdup2(key, sizeof(*key));
+    GString *text = g_string_new(NULL);
+
+    sg_crash_plan_text(plan, text);
+    if (given) {
+        g_string_append_printf(text, " %u", given->number);
+        new->number = given->number;
+    } else {
+        g_hash_table_add(x->where, new);
+    }
+    new->plan = g_string_free(text, FALSE);
+    new->deviations = list_deviations(x, plan, &new->omitted);
+    g_ptr_array_add(x->all, new);
+}
+
+/* Notes the image of a plan, of one that is given in any case.  False: a file is not written. */
+static bool note_image(struct sg_explore_images *x, struct sg_crash_planner *plan,
+                       const struct sg_explore_plan *given, uint64_t behind,
                        const struct sg_persist *clone)
 {
+    const struct copies *c = &x->copies[x->platform];
     struct occurrence key = {
-        .id = compare(x, c),
+        .id = images_compare(x, c),
         .promises = x->in_force,
         .behind = behind,
-        .platforms = 1u << platform,
+        .platforms = 1u << x->platform,
     };
-    GArray *bad = bad_lines(clone, &key.id);
-    struct occurrence *known = g_hash_table_lookup(x->where, &key);
+    GArray *bad = images_bad_lines(clone, &key.id);
+    struct occurrence *known = given ? NULL : g_hash_table_lookup(x->where, &key);
     bool good = true;
 
     if (known) {
         known->platforms |= known->behind == behind ? key.platforms : 0;
     } else {
-        GString *text = g_string_new(NULL);
-
-        sg_crash_plan_text(plan, text);
-        key.plan = g_string_free(text, FALSE);
-        known = g_memdup2(&key, sizeof(key));
-        g_ptr_array_add(x->all, known);
-        g_hash_table_add(x->where, known);
-        x->counts[platform].found[plan->now]++;
+        add_occurrence(x, &key, plan, given);
+        x->counts[x->platform].found[plan->now]++;
         if (!g_hash_table_contains(x->known, &key.id)) {
             g_hash_table_add(x->known, g_memdup2(&key.id, sizeof(key.id)));
-            good = write_image(x, c, bad, &key.id);
+            good = images_write_image(x, c, bad, &key.id);
         }
     }
     g_array_unref(bad);
@@ -434,37 +267,37 @@ static void count_ways(struct sg_explore_images *x)
 /* Has everything been made that --max-images allows? */
 static bool is_full(const struct sg_explore_images *x)
 {
-    return x->all->len >= x->strategies->max_images ||
-           x->cuts / CUTS_PER_IMAGE >= x->strategies->max_images;
+    uint64_t most = x->want.strategies->max_images;
+
+    return x->all->len >= most || x->cuts / CUTS_PER_IMAGE >= most;
 }
 
-bool sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
-                             const struct sg_persist *p, uint64_t behind,
-                             const struct sg_explore_mapping *visible,
-                             const struct sg_explore_mapping *media)
+/* A cut by a policy of the planner, and its image.  False: it is not written. */
+static bool make_image(struct sg_explore_images *x, struct sg_crash_planner *plan,
+                       const struct sg_persist_policy *policy, const struct sg_explore_plan *given,
+                       uint64_t behind)
 {
-    struct sg_explore_images_counts *counts = &x->counts[platform];
-    struct copies *c = &x->copies[platform];
+    struct sg_persist *clone = cut_clone(x, x->p, &x->copies[x->platform], policy);
+    bool good;
+
+    x->cuts++;
+    x->counts[x->platform].plans[plan->now]++;
+    good = note_image(x, plan, given, behind, clone);
+    sg_persist_free(clone);
+    return good;
+}
+
+static enum sg_explore_status by_strategies(struct sg_explore_images *x, uint64_t behind)
+{
+    struct sg_explore_images_counts *counts = &x->counts[x->platform];
     const struct sg_persist_policy *policy;
     struct sg_crash_planner plan;
-    bool good = make_copies(x, c, visible, media);
+    bool good = true;
 
-    x->p = p;
-    x->platform = platform;
-    if (good) {
-        count_ways(x);
-    }
-    while (x->in_force < x->promises && x->promise[x->in_force].from <= behind) {
-        x->in_force++;
-    }
-    sg_crash_planner_init(&plan, x->strategies, behind);
+    count_ways(x);
+    sg_crash_planner_init(&plan, x->want.strategies, behind);
     while (good && !is_full(x) && (policy = sg_crash_planner_next(&plan))) {
-        struct sg_persist *clone = cut_clone(x, p, c, policy);
-
-        x->cuts++;
-        counts->plans[plan.now]++;
-        good = note_image(x, &plan, platform, behind, c, clone);
-        sg_persist_free(clone);
+        good = make_image(x, &plan, policy, NULL, behind);
     }
     if (is_full(x)) {
         counts->left_out++;
@@ -472,52 +305,99 @@ bool sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
         counts->points++;
     }
     sg_crash_planner_fini(&plan);
-    return good;
+    return good ? SG_EXPLORE_GOOD : SG_EXPLORE_FAILED;
 }
 
-/* ---- images.json ---- */
-
-static void put_occurrence(struct json *j, const struct occurrence *o,
-                           const struct sg_crash_platform *platform)
+static enum sg_explore_status plan_complain(const struct sg_explore_plan *plan, const char *what)
 {
-    char name[NAME], of[SG_CRASH_PLATFORM_NAME];
+    fprintf(stderr, "staghorn-explore: plan %u: %s\n", plan->number, what);
+    return SG_EXPLORE_USAGE;
+}
 
-    identity_text(&o->id, name);
-    json_open(j, NULL, '{');
-    json_text(j, "image", name);
-    json_number(j, "behind", o->behind);
-    json_number(j, "promises", o->promises);
-    json_text(j, "plan", o->plan);
-    json_open(j, "platforms", '[');
-    for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
-        if (o->platforms >> i & 1) {
-            sg_crash_platform_name(&platform[i], of);
-            json_text(j, NULL, of);
+static enum sg_explore_status by_plan(struct sg_explore_images *x, struct sg_explore_plan *given,
+                                      uint64_t behind)
+{
+    struct sg_crash_planner plan;
+    enum sg_explore_status status = SG_EXPLORE_GOOD;
+    char *wrong;
+
+    sg_crash_planner_init(&plan, x->want.strategies, behind);
+    if (!make_image(x, &plan, sg_crash_planner_give(&plan, &given->given), given, behind)) {
+        status = SG_EXPLORE_FAILED;
+    }
+    wrong = sg_crash_planner_wrong(&plan);
+    if (wrong) {
+        status = plan_complain(given, wrong);
+        g_free(wrong);
+    }
+    given->made = true;
+    sg_crash_planner_fini(&plan);
+    return status;
+}
+
+/* The plans of this crash point; platforms come to it one behind the other. */
+static enum sg_explore_status by_plans(struct sg_explore_images *x, uint64_t behind)
+{
+    enum sg_explore_status status = SG_EXPLORE_GOOD;
+    const GArray *plans = x->want.plans;
+    struct sg_explore_plan *plan;
+
+    for (; x->next_plan < plans->len; x->next_plan++) {
+        if (g_array_index(plans, struct sg_explore_plan, x->next_plan).given.behind >= behind) {
+            break;
         }
     }
-    json_close(j, ']');
-    json_close(j, '}');
+    for (guint i = x->next_plan; i < plans->len && status == SG_EXPLORE_GOOD; i++) {
+        plan = &g_array_index(plans, struct sg_explore_plan, i);
+        if (plan->given.behind != behind) {
+            break;
+        }
+        if (plan->given.platform == x->platform) {
+            x->counts[x->platform].points += !plan->made;
+            status = by_plan(x, plan, behind);
+        }
+    }
+    return status;
 }
 
-bool sg_explore_images_end(struct sg_explore_images *x, const struct sg_crash_platform *platform)
+enum sg_explore_status sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
+                                               const struct sg_persist *p, uint64_t behind,
+                                               const struct sg_explore_mapping *visible,
+                                               const struct sg_explore_mapping *media)
 {
-    struct json j = { .out = g_string_new(NULL) };
-    char *folder = g_path_get_dirname(x->folder);
-    bool good;
-
-    json_open(&j, NULL, '{');
-    json_number(&j, "version", 1);
-    json_open(&j, "images", '[');
-    for (guint i = 0; i < x->all->len; i++) {
-        put_occurrence(&j, g_ptr_array_index(x->all, i), platform);
+    if (!make_copies(x, &x->copies[platform], visible, media)) {
+        return SG_EXPLORE_FAILED;
     }
-    json_close(&j, ']');
-    json_close(&j, '}');
-    g_string_append_c(j.out, '\n');
-    good = sg_explore_write(folder, "images.json", j.out->str, j.out->len);
-    g_string_free(j.out, TRUE);
-    g_free(folder);
-    return good;
+    x->p = p;
+    x->platform = platform;
+    while (x->in_force < x->promises && x->promise[x->in_force].from <= behind) {
+        x->in_force++;
+    }
+    return x->want.plans ? by_plans(x, behind) : by_strategies(x, behind);
+}
+
+static gint by_number(gconstpointer a, gconstpointer b)
+{
+    const struct occurrence *const *x = a, *const *y = b;
+
+    return (*x)->number < (*y)->number ? -1 : (*x)->number > (*y)->number;
+}
+
+enum sg_explore_status sg_explore_images_end(struct sg_explore_images *x,
+                                             const struct sg_crash_platform *platform)
+{
+    for (guint i = 0; x->want.plans && i < x->want.plans->len; i++) {
+        const struct sg_explore_plan *plan =
+            &g_array_index(x->want.plans, struct sg_explore_plan, i);
+
+        if (!plan->made) {
+            return plan_complain(plan, "its platform has no crash point behind its event");
+        }
+    }
+    if (x->want.plans) {
+        g_ptr_array_sort(x->all, by_number);
+    }
+    return images_write_list(x, platform) ? SG_EXPLORE_GOOD : SG_EXPLORE_FAILED;
 }
 
 uint64_t sg_explore_images_count(const struct sg_explore_images *x, uint64_t *occurrences)
@@ -530,4 +410,9 @@ const struct sg_explore_images_counts *sg_explore_images_counts(const struct sg_
                                                                 unsigned platform)
 {
     return &x->counts[platform];
+}
+
+uint64_t sg_explore_images_unlisted(const struct sg_explore_images *x)
+{
+    return x->unlisted;
 }

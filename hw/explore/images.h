@@ -15,10 +15,11 @@
 
 #include "crash/count.h"
 #include "crash/crash_image.h"
+#include "crash/explore.h"
 #include "crash/plan.h"
-#include "crash/platform.h"
-#include "crash/promise.h"
 #include "memory.h"
+#include "options.h"
+#include "plans.h"
 
 struct sg_explore_images;
 
@@ -32,31 +33,41 @@ struct sg_explore_images_counts {
     uint64_t uncounted; /* crash points of which there are more ways than were counted */
 };
 
-/* folder: that of the results.  Promises and strategies outlive it. */
+/* Which images.  All of it outlives the images. */
+struct sg_explore_wanted {
+    const struct sg_crash_strategies *strategies;
+    GArray *plans; /* struct sg_explore_plan: exactly these, and no strategy; NULL: strategies */
+};
+
+/* folder: that of the results. */
 struct sg_explore_images *sg_explore_images_new(const char *folder,
-                                                const struct sg_crash_strategies *strategies);
+                                                const struct sg_explore_wanted *want);
 void sg_explore_images_free(struct sg_explore_images *x);
 /* An event of the target, in pass 1: its lines may differ from the start. */
 void sg_explore_images_touch(struct sg_explore_images *x, const struct sg_trace_event *e);
 /*
- * Before the first crash point.  False: no memory, or the folder cannot be made; a message is on
- * stderr.
+ * Before the first crash point: writes the base of the images.  target_name, promises and explorer
+ * outlive the images.  False: no memory, or a file cannot be written; a message is on stderr.
  */
 bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_image_head *head,
                              const struct sg_explore_content *content,
-                             const struct sg_crash_promises *promises, unsigned target);
+                             const struct sg_crash_exploration *what,
+                             const struct sg_crash_explorer *explorer, const char *target_name);
 /*
- * A crash point of a platform; both memories of its extents.  False: an image cannot be written; a
- * message is on stderr.
+ * A crash point of a platform; both memories of its extents.  Not SG_EXPLORE_GOOD: an image cannot
+ * be written, or a plan is wrong; a message is on stderr.
  */
-bool sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
-                             const struct sg_persist *p, uint64_t behind,
-                             const struct sg_explore_mapping *visible,
-                             const struct sg_explore_mapping *media);
-/* After the last crash point: writes images.json. */
-bool sg_explore_images_end(struct sg_explore_images *x, const struct sg_crash_platform *platform);
+enum sg_explore_status sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
+                                               const struct sg_persist *p, uint64_t behind,
+                                               const struct sg_explore_mapping *visible,
+                                               const struct sg_explore_mapping *media);
+/* After the last crash point: writes images.json.  The status as above. */
+enum sg_explore_status sg_explore_images_end(struct sg_explore_images *x,
+                                             const struct sg_crash_platform *platform);
 /* Distinct contents; and occurrences. */
 uint64_t sg_explore_images_count(const struct sg_explore_images *x, uint64_t *occurrences);
+/* How many of them have no list of deviations in images.json. */
+uint64_t sg_explore_images_unlisted(const struct sg_explore_images *x);
 const struct sg_explore_images_counts *sg_explore_images_counts(const struct sg_explore_images *x,
                                                                 unsigned platform);
 

@@ -19,6 +19,7 @@ static void finish(struct sg_explore_session *s)
     sg_crash_teller_free(s->teller);
     sg_crash_explorer_free(s->explorer);
     sg_explore_images_free(s->images);
+    sg_explore_plans_free(s->plans);
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
         for (unsigned k = 0; k < SG_TRACE_EXTENTS; k++) {
             sg_explore_unmap(&s->visible[i][k]);
@@ -72,9 +73,27 @@ static int write_results(struct sg_explore_session *s)
     return good ? sg_explore_verdict(s) : SG_EXPLORE_FAILED;
 }
 
+/* Which images are wanted.  False: their plans cannot be read; a message is on stderr. */
+static bool get_images(struct sg_explore_session *s)
+{
+    struct sg_explore_wanted want = { .strategies = &s->o.strategies };
+
+    if (s->o.plans) {
+        s->plans = sg_explore_plans_read(s->o.plans, s->o.platform, s->o.platforms);
+        if (!s->plans) {
+            return false;
+        }
+        want.plans = s->plans;
+    }
+    if (s->plans || sg_crash_strategies_any(&s->o.strategies)) {
+        s->images = sg_explore_images_new(s->o.out, &want);
+    }
+    return true;
+}
+
 static int explore(struct sg_explore_session *s)
 {
-    int (*const passes[])(struct sg_explore_session *s) = {
+    int (*const passes[])(struct sg_explore_session * s) = {
         sg_explore_pass_1,
         sg_explore_pass_2,
         sg_explore_pass_3,
@@ -86,8 +105,8 @@ static int explore(struct sg_explore_session *s)
         fprintf(stderr, "staghorn-explore: %s: %s\n", s->o.out, strerror(errno));
         return SG_EXPLORE_FAILED;
     }
-    if (sg_crash_strategies_any(&s->o.strategies)) {
-        s->images = sg_explore_images_new(s->o.out, &s->o.strategies);
+    if (!get_images(s)) {
+        return SG_EXPLORE_USAGE;
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(passes) && status == SG_EXPLORE_GOOD; i++) {
         status = passes[i](s);

@@ -2,6 +2,7 @@
 /* Files in memory, filled by whole pages, copied by what is not a hole. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glib.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -111,6 +112,19 @@ static bool copy_content(int to, int from, off_t size)
         at = lseek(from, end, SEEK_DATA);
     }
     return at >= 0 || errno == ENXIO;
+}
+
+bool sg_explore_content_save(const struct sg_explore_content *c, unsigned extent, uint64_t size,
+                             const char *path)
+{
+    char *fresh = g_strconcat(path, ".new", NULL);
+    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    bool good = fd >= 0 && ftruncate(fd, (off_t)size) == 0 &&
+                (c->fd[extent] < 0 || copy_content(fd, c->fd[extent], (off_t)size));
+
+    good = (fd < 0 || close(fd) == 0) && good && rename(fresh, path) == 0;
+    g_free(fresh);
+    return good;
 }
 
 bool sg_explore_map(struct sg_explore_mapping *m, const struct sg_explore_content *c,

@@ -32,6 +32,13 @@ void sg_explore_content_page(void *opaque, unsigned extent, uint64_t number,
 /* An extent's content is in a file.  False: a message is on stderr. */
 bool sg_explore_content_file(struct sg_explore_content *c, unsigned extent, const char *path);
 
+/*
+ * Writes an extent's content to a file of this size; what is zero stays a hole.  False: errno says
+ * why.
+ */
+bool sg_explore_content_save(const struct sg_explore_content *c, unsigned extent, uint64_t size,
+                             const char *path);
+
 /* A memory with the content of an extent of this size; false: there is no memory. */
 bool sg_explore_map(struct sg_explore_mapping *m, const struct sg_explore_content *c,
                     unsigned extent, uint64_t size);

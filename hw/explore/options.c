@@ -21,6 +21,7 @@ static const char usage[] =
     "                    acknowledged, durable, state; marks are the last three (flush,marks)\n"
     "  --strategy LIST   images to write: exhaustive, only, all-but, random[:N[:SEED]] (none)\n"
     "  --max-images N    at most so many images; what is left out is counted (10000)\n"
+    "  --plans FILE      the images of these plans instead, to show some of them again\n"
     "  --base NAME=FILE  content of an extent at the start, if the trace does not have it\n"
     "  --help            this text\n"
     "\n"
@@ -81,7 +82,7 @@ static bool random_of(const char *word, struct sg_crash_strategies *s)
 static bool strategy_of(const char *word, struct sg_crash_strategies *s)
 {
     for (unsigned i = 0; i < SG_CRASH_STRATEGIES; i++) {
-        if (i != SG_CRASH_RANDOM &&
+        if (i != SG_CRASH_RANDOM && i != SG_CRASH_GIVEN &&
             strcmp(word, sg_crash_strategy_name((enum sg_crash_strategy)i)) == 0) {
             s->use[i] = true;
             return true;
@@ -129,6 +130,9 @@ static bool parse_texts(struct sg_explore_options *o, const struct texts *t, int
     if (t->strategy && !parse_words(t->strategy, o, false)) {
         return complain(status, "an unknown strategy", t->strategy);
     }
+    if (o->plans && t->strategy) {
+        return complain(status, "--plans and --strategy do not go together", NULL);
+    }
     if (!o->out) {
         return complain(status, "--out is missing", NULL);
     }
@@ -151,6 +155,7 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
         { "acks", required_argument, NULL, 'a' },
         { "strategy", required_argument, NULL, 's' },
         { "max-images", required_argument, NULL, 'm' },
+        { "plans", required_argument, NULL, 'p' },
         { "base", required_argument, NULL, 'b' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
@@ -189,6 +194,9 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
                 return complain(status, "--base is NAME=FILE, for each extent once", optarg);
             }
             o->base[o->bases++] = optarg;
+            break;
+        case 'p':
+            o->plans = optarg;
             break;
         case 'h':
             fputs(usage, stdout);

@@ -25,6 +25,7 @@ struct sg_explore_options {
     struct sg_crash_strategies strategies;
     const char *base[SG_TRACE_EXTENTS]; /* "NAME=FILE" */
     unsigned bases;
+    const char *plans; /* file; NULL: strategies */
     char **trace;
     unsigned traces;
 };

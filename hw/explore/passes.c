@@ -230,7 +230,7 @@ static int add_memories(struct sg_explore_session *s, unsigned platform,
 }
 
 /* The head that all images have, and the memories of the start. */
-static bool begin_images(struct sg_explore_session *s)
+static bool begin_images(struct sg_explore_session *s, const struct sg_crash_exploration *what)
 {
     const struct sg_trace_reader *reader = s->trace[s->target].reader;
     const struct sg_trace_header *header = sg_trace_header(reader);
@@ -242,16 +242,18 @@ static bool begin_images(struct sg_explore_session *s)
         head.extent[i] = header->extent[i];
         memcpy(head.base[i], sg_trace_start_hash(reader, i), SG_TRACE_HASH);
     }
-    return sg_explore_images_begin(s->images, &head, &s->content, s->promises, s->target);
+    return sg_explore_images_begin(s->images, &head, &s->content, what, s->explorer,
+                                   s->trace[s->target].machine);
 }
 
 static void at_point(void *opaque, unsigned platform, struct sg_persist *p, uint64_t behind)
 {
     struct sg_explore_session *s = opaque;
 
-    s->images_failed =
-        s->images_failed || !sg_explore_images_point(s->images, platform, p, behind,
-                                                     s->visible[platform], s->media[platform]);
+    if (s->images_status == SG_EXPLORE_GOOD) {
+        s->images_status = sg_explore_images_point(s->images, platform, p, behind,
+                                                   s->visible[platform], s->media[platform]);
+    }
 }
 
 static int explore_events(struct sg_explore_session *s)
@@ -259,7 +261,7 @@ static int explore_events(struct sg_explore_session *s)
     struct sg_explore_trace *t = &s->trace[s->target];
     const struct sg_trace_event *e;
 
-    while (!s->images_failed && (e = sg_trace_next(t->reader))) {
+    while (s->images_status == SG_EXPLORE_GOOD && (e = sg_trace_next(t->reader))) {
         const char *wrong =
             sg_crash_explorer_event(s->explorer, e, sg_trace_name(t->reader, e->name));
 
@@ -270,13 +272,14 @@ static int explore_events(struct sg_explore_session *s)
             sg_explore_progress("platforms", t->read, t->octets);
         }
     }
-    if (!s->images_failed && !sg_explore_ended(t)) {
+    if (s->images_status == SG_EXPLORE_GOOD && !sg_explore_ended(t)) {
         return SG_EXPLORE_TRACE;
     }
     sg_crash_explorer_end(s->explorer);
-    return s->images_failed || (s->images && !sg_explore_images_end(s->images, s->o.platform))
-               ? SG_EXPLORE_FAILED
-               : SG_EXPLORE_GOOD;
+    if (s->images && s->images_status == SG_EXPLORE_GOOD) {
+        s->images_status = sg_explore_images_end(s->images, s->o.platform);
+    }
+    return (int)s->images_status;
 }
 
 static struct sg_crash_exploration exploration(struct sg_explore_session *s)
@@ -318,7 +321,7 @@ int sg_explore_pass_2(struct sg_explore_session *s)
     for (unsigned i = 0; i < s->o.platforms && status == SG_EXPLORE_GOOD; i++) {
         status = add_memories(s, i, what.header);
     }
-    if (status == SG_EXPLORE_GOOD && s->images && !begin_images(s)) {
+    if (status == SG_EXPLORE_GOOD && s->images && !begin_images(s, &what)) {
         status = SG_EXPLORE_FAILED;
     }
     if (status == SG_EXPLORE_GOOD) {

@@ -35,8 +35,9 @@ struct sg_explore_session {
     struct sg_explore_mapping visible[SG_CRASH_PLATFORMS][SG_TRACE_EXTENTS];
     struct sg_explore_mapping media[SG_CRASH_PLATFORMS][SG_TRACE_EXTENTS];
     struct sg_crash_explorer *explorer;
+    GArray *plans;                    /* struct sg_explore_plan; NULL: none are given */
     struct sg_explore_images *images; /* NULL: none are wanted */
-    bool images_failed;
+    enum sg_explore_status images_status;
     GArray *bugs;                   /* struct sg_crash_bug */
     struct sg_crash_teller *teller; /* NULL: no bugs */
     GHashTable *details;            /* of machine and event to struct sg_explore_detail */

@@ -94,6 +94,12 @@ static void note_platforms(const struct sg_explore_session *s, GPtrArray *notes)
                  v->unlisted, SG_CRASH_BREACHES);
         }
     }
+    if (s->images && sg_explore_images_unlisted(s->images)) {
+        note(notes,
+             "The deviations of %" PRIu64 " images are not listed, because they are too many: such "
+             "an image cannot be made again by --plans.",
+             sg_explore_images_unlisted(s->images));
+    }
     if (s->explorer && sg_crash_explorer_not_compared(s->explorer)) {
         note(notes,
              "The answers of %" PRIu64 " Verifies were not compared: they have a key, or are too "

@@ -348,3 +348,9 @@ uint64_t sg_crash_explorer_not_compared(const struct sg_crash_explorer *x)
 {
     return x->not_compared;
 }
+
+uint64_t sg_crash_explorer_event_of(const struct sg_crash_explorer *x, unsigned platform,
+                                    uint64_t seq)
+{
+    return sg_crash_numbers_event(&x->run[platform].numbers, seq);
+}

@@ -95,6 +95,9 @@ void sg_crash_explorer_end(struct sg_crash_explorer *x);
 
 const struct sg_crash_verdict *sg_crash_explorer_verdict(const struct sg_crash_explorer *x,
                                                          unsigned platform);
+/* The event of the trace that became this event of a platform's domain; 0: none did. */
+uint64_t sg_crash_explorer_event_of(const struct sg_crash_explorer *x, unsigned platform,
+                                    uint64_t seq);
 /* Verifies with a key, or beyond a limit, whose answers were not compared. */
 uint64_t sg_crash_explorer_not_compared(const struct sg_crash_explorer *x);
 

@@ -4,10 +4,9 @@
 #include "crash/plan.h"
 
 static const char *const strategy_name[SG_CRASH_STRATEGIES] = {
-    [SG_CRASH_ONLY] = "only",
-    [SG_CRASH_ALL_BUT] = "all-but",
-    [SG_CRASH_RANDOM] = "random",
-    [SG_CRASH_EXHAUSTIVE] = "exhaustive",
+    [SG_CRASH_ONLY] = "only",     [SG_CRASH_ALL_BUT] = "all-but",
+    [SG_CRASH_RANDOM] = "random", [SG_CRASH_EXHAUSTIVE] = "exhaustive",
+    [SG_CRASH_GIVEN] = "plans",
 };
 
 const char *sg_crash_strategy_name(enum sg_crash_strategy s)
@@ -49,8 +48,24 @@ static uint32_t random_answer(struct sg_crash_planner *x, uint32_t n)
     }
 }
 
+/* An answer that there is not is noticed later. */
+static uint32_t given_answer(struct sg_crash_planner *x, uint32_t n)
+{
+    const GArray *answers = x->given->answers;
+    const struct sg_crash_answer *next = &g_array_index(answers, struct sg_crash_answer, x->next);
+
+    if (x->next == answers->len || next->question != x->at || next->answer >= n) {
+        return n - 1;
+    }
+    x->next++;
+    return next->answer;
+}
+
 static uint32_t answer(struct sg_crash_planner *x, const struct sg_persist_choice *q)
 {
+    if (x->now == SG_CRASH_GIVEN) {
+        return given_answer(x, q->n);
+    }
     if (x->now == SG_CRASH_RANDOM) {
         return random_answer(x, q->n);
     }
@@ -65,11 +80,25 @@ static uint32_t choose(void *opaque, const struct sg_persist_choice *q)
     struct sg_crash_planner *x = opaque;
 
     if (x->at == x->asked->len) {
-        struct sg_crash_asked new = { .n = q->n, .what = q->what, .taken = answer(x, q) };
+        struct sg_crash_asked new = {
+            .addr = q->addr,
+            .n = q->n,
+            .taken = answer(x, q),
+            .qpn = q->qpn,
+            .unit = q->unit,
+            .what = q->what,
+        };
 
         g_array_append_val(x->asked, new);
     }
     return asked(x->asked, x->at++)->taken;
+}
+
+static void lose(void *opaque, const struct sg_persist_lost *lost)
+{
+    struct sg_crash_planner *x = opaque;
+
+    g_array_append_vals(x->lost, lost, 1);
 }
 
 void sg_crash_planner_init(struct sg_crash_planner *x, const struct sg_crash_strategies *s,
@@ -80,7 +109,8 @@ void sg_crash_planner_init(struct sg_crash_planner *x, const struct sg_crash_str
         .point = point,
         .asked = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_asked)),
         .first = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_asked)),
-        .policy = { .choose = choose, .opaque = x },
+        .lost = g_array_new(FALSE, FALSE, sizeof(struct sg_persist_lost)),
+        .policy = { .choose = choose, .lose = lose, .opaque = x },
     };
 }
 
@@ -88,6 +118,7 @@ void sg_crash_planner_fini(struct sg_crash_planner *x)
 {
     g_array_unref(x->asked);
     g_array_unref(x->first);
+    g_array_unref(x->lost);
 }
 
 /* ---- The next plan of a strategy ---- */
@@ -153,7 +184,7 @@ static bool next_exhaustive(struct sg_crash_planner *x)
 
 const struct sg_persist_policy *sg_crash_planner_next(struct sg_crash_planner *x)
 {
-    static bool (*const next[SG_CRASH_STRATEGIES])(struct sg_crash_planner *x) = {
+    static bool (*const next[SG_CRASH_GIVEN])(struct sg_crash_planner * x) = {
         [SG_CRASH_ONLY] = next_linear,
         [SG_CRASH_ALL_BUT] = next_linear,
         [SG_CRASH_RANDOM] = next_random,
@@ -161,10 +192,11 @@ const struct sg_persist_policy *sg_crash_planner_next(struct sg_crash_planner *x
     };
 
     x->number += x->begun;
-    while (x->now < SG_CRASH_STRATEGIES) {
+    while (x->now < SG_CRASH_GIVEN) {
         if (x->strategies->use[x->now] && next[x->now](x)) {
             x->begun = true;
             x->at = 0;
+            g_array_set_size(x->lost, 0);
             return &x->policy;
         }
         x->now++;
@@ -174,9 +206,45 @@ const struct sg_persist_policy *sg_crash_planner_next(struct sg_crash_planner *x
     return NULL;
 }
 
+const struct sg_persist_policy *sg_crash_planner_give(struct sg_crash_planner *x,
+                                                      const struct sg_crash_given *given)
+{
+    x->now = SG_CRASH_GIVEN;
+    x->given = given;
+    x->next = 0;
+    x->at = 0;
+    g_array_set_size(x->asked, 0);
+    g_array_set_size(x->lost, 0);
+    return &x->policy;
+}
+
+char *sg_crash_planner_wrong(const struct sg_crash_planner *x)
+{
+    const struct sg_crash_answer *a;
+
+    if (x->next == x->given->answers->len) {
+        return NULL;
+    }
+    a = &g_array_index(x->given->answers, struct sg_crash_answer, x->next);
+    if (a->question >= x->asked->len) {
+        return g_strdup_printf("it answers question %u, but its cut has %u questions", a->question,
+                               x->asked->len);
+    }
+    return g_strdup_printf("it gives answer %u to question %u, which has %u answers (from 0 on)",
+                           a->answer, a->question, asked(x->asked, a->question)->n);
+}
+
+void sg_crash_plan_deviations(struct sg_crash_planner *x, struct sg_crash_deviations *out)
+{
+    sg_crash_deviations_set(out, x->asked, x->lost);
+}
+
 void sg_crash_plan_text(const struct sg_crash_planner *x, GString *out)
 {
     g_string_append(out, sg_crash_strategy_name((enum sg_crash_strategy)x->now));
+    if (x->now == SG_CRASH_GIVEN) {
+        return; /* its owner knows which */
+    }
     if (x->now == SG_CRASH_RANDOM) {
         g_string_append_printf(out, " %" G_GUINT64_FORMAT, x->number);
     } else if (x->now != SG_CRASH_EXHAUSTIVE) {

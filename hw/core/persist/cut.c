@@ -72,6 +72,25 @@ uint32_t sg_dom_cut_ask(struct cut *c, const struct sg_persist_choice *q)
     return taken;
 }
 
+void sg_dom_cut_lost(struct cut *c, const struct sg_persist_lost *lost)
+{
+    if (c->policy->choose && c->policy->lose) {
+        struct sg_persist_lost input = *lost;
+
+        input.seq = sg_dom_origin(c->p, lost->seq);
+        c->policy->lose(c->policy->opaque, &input);
+    }
+}
+
+static void line_lost(struct cut *c, uint64_t addr, uint64_t seq)
+{
+    sg_dom_cut_lost(c, &(struct sg_persist_lost){
+                           .what = SG_PERSIST_CHOICE_LINE,
+                           .addr = addr,
+                           .seq = seq,
+                       });
+}
+
 uint32_t sg_dom_cut_choose(struct cut *c, uint32_t n, uint64_t addr, bool part)
 {
     bool inside = sg_dom_cut_in_range(c, addr, SG_PERSIST_LINE);
@@ -136,9 +155,11 @@ static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigne
         kept = 0;
     }
     row.stores_kept = kept;
-    for (unsigned k = 0; k < count && kept; k++) {
-        if (c->keep[k]) {
+    for (unsigned k = 0; k < count; k++) {
+        if (kept && c->keep[k]) {
             sg_dom_media_rec(e->media + off, c->rec[k]);
+        } else {
+            line_lost(c, e->base + off, c->rec[k]->seq);
         }
     }
     if (kept) {
@@ -170,6 +191,9 @@ static void cut_without_history(struct cut *c, struct extent *e, size_t page_no,
         atoms = 0;
     }
     row.stores_kept = atoms;
+    if (atoms < SG_DOM_LINE_ATOMS) {
+        line_lost(c, e->base + off, sg_dom_full_seq(c->p, g->ref[i]));
+    }
     if (atoms) {
         memcpy(e->media + off, e->visible + off, atoms * SG_PERSIST_ATOM);
         sg_dom_heal(c->p, e->base + off, SG_PERSIST_LINE);

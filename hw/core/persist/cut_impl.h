@@ -34,6 +34,8 @@ struct cut {
 bool sg_dom_cut_in_range(const struct cut *c, uint64_t addr, uint64_t len);
 /* What happened, of q->n things. */
 uint32_t sg_dom_cut_ask(struct cut *c, const struct sg_persist_choice *q);
+/* Whoever follows the cut is told of a store that is lost; lost->seq is its event. */
+void sg_dom_cut_lost(struct cut *c, const struct sg_persist_lost *lost);
 /* One of n states of a line; 0 loses the most.  part: of a part of it, so that all may stay. */
 uint32_t sg_dom_cut_choose(struct cut *c, uint32_t n, uint64_t addr, bool part);
 

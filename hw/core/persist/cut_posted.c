@@ -17,6 +17,17 @@ struct posted_stream {
     uint32_t atoms; /* that are still to arrive */
 };
 
+static void piece_lost(struct cut *c, const struct piece *x, unsigned stage)
+{
+    sg_dom_cut_lost(
+        c, &(struct sg_persist_lost){
+               .what = stage == SG_PERSIST_S1 ? SG_PERSIST_CHOICE_POSTED : SG_PERSIST_CHOICE_PLACED,
+               .unit = x->source.unit,
+               .qpn = x->source.qpn,
+               .seq = x->seq,
+           });
+}
+
 static void piece_row(struct cut *c, const struct piece *x, unsigned stage, uint64_t kept)
 {
     struct sg_persist_loss row = {
@@ -60,6 +71,9 @@ static void queue_rows(struct cut *c, const struct fifo *f, unsigned stage, uint
 
         left -= atoms;
         piece_row(c, x, stage, octets_of(x, atoms));
+        if (atoms < atoms_of(x)) {
+            piece_lost(c, x, stage);
+        }
     }
 }
 

@@ -83,8 +83,20 @@ static void cut_store_buffer(struct cut *c, struct cpu *cpu)
     }
 }
 
+/* buffered: it is, or is behind, a store that did not leave the store buffer. */
+static void store_lost(struct cut *c, const struct rec *r, bool buffered, uint64_t addr)
+{
+    sg_dom_cut_lost(c, &(struct sg_persist_lost){
+                           .what = buffered ? SG_PERSIST_CHOICE_BUFFER : SG_PERSIST_CHOICE_LINE,
+                           .unit = (uint16_t)(buffered ? r->cpu - 1 : 0),
+                           .addr = buffered ? 0 : addr,
+                           .seq = r->seq,
+                       });
+}
+
 /* The stores of a line that c->keep does not keep stay in the processor: it loses them. */
-static void lose_in_cpu(struct cut *c, struct line *l, unsigned count)
+static void lose_in_cpu(struct cut *c, struct line *l, unsigned count, unsigned buffered,
+                        uint64_t addr)
 {
     uint32_t n = l->first, next;
 
@@ -95,6 +107,7 @@ static void lose_in_cpu(struct cut *c, struct line *l, unsigned count)
 
         next = r->next;
         if (!c->keep[i]) {
+            store_lost(c, r, i >= buffered, addr);
             l->lost++;
             l->lost_seq = r->seq;
             sg_dom_pool_put(&c->p->recs, n);
@@ -157,7 +170,7 @@ static void cut_line_in_cpu(struct cut *c, struct line *l, struct extent *e, uin
     }
     l->wpq_count = SG_MAX(l->wpq_count, in_wpq);
     sg_dom_line_forget_nt(c->p, l);
-    lose_in_cpu(c, l, count);
+    lose_in_cpu(c, l, count, end, addr);
     /* What arrives now comes to the line as it is without them. */
     memcpy(e->visible + off, e->media + off, SG_PERSIST_LINE);
     for (uint32_t n = l->first; n; n = sg_dom_rec(c->p, n)->next) {

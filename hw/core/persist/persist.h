@@ -461,6 +461,16 @@ struct sg_persist_choice {
  * some more than once; the questions of a cut depend on the state and on the answers before only.
  */
 typedef uint32_t sg_persist_choose(void *opaque, const struct sg_persist_choice *choice);
+/* A store that a cut does not leave as a whole, and the question that decides about it. */
+struct sg_persist_lost {
+    uint8_t what; /* enum sg_persist_choice_what; as in the choice: */
+    uint16_t unit;
+    uint32_t qpn;
+    uint64_t addr;
+    uint64_t seq; /* the store's input in the log, 0 unknown */
+};
+/* May come several times for one store. */
+typedef void sg_persist_lose(void *opaque, const struct sg_persist_lost *lost);
 
 struct sg_persist_policy {
     uint8_t outcome; /* enum sg_persist_outcome */
@@ -468,6 +478,7 @@ struct sg_persist_policy {
     uint64_t addr, len; /* WORST_FOR */
     /* Not NULL: decides, instead of outcome and seed.  Such a cut cannot be replayed. */
     sg_persist_choose *choose;
+    sg_persist_lose *lose; /* not NULL: is told what is lost; only with choose */
     void *opaque;
 };
 const char *sg_persist_outcome_name(enum sg_persist_outcome outcome);

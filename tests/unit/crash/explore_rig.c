@@ -12,19 +12,25 @@ static bool sink(void *opaque, const uint8_t *octets, size_t len)
     return true;
 }
 
-static void begin(struct xr_machine *m, const struct sg_trace_header *header)
+static void begin(struct xr_machine *m, const struct sg_trace_header *header,
+                  const uint8_t *content)
 {
-    static const uint8_t zeros[XR_SIZE] __attribute__((aligned(8)));
-
     m->file = g_byte_array_new();
     m->writer = sg_trace_writer_new(header, sink, m->file);
     if (header->extent_count) {
-        T_TRUE(sg_trace_writer_content(m->writer, 0, zeros));
+        T_TRUE(sg_trace_writer_content(m->writer, 0, content));
     }
     T_TRUE(sg_trace_writer_start(m->writer, NULL));
 }
 
 void xr_init(struct xr *r, const char *told)
+{
+    static const uint8_t zeros[XR_SIZE] __attribute__((aligned(8)));
+
+    xr_init_content(r, told, zeros);
+}
+
+void xr_init_content(struct xr *r, const char *told, const uint8_t content[XR_SIZE])
 {
     struct sg_trace_header target = {
         .run = { 1 },
@@ -42,8 +48,8 @@ void xr_init(struct xr *r, const char *told)
     };
 
     *r = (struct xr){ .frames = 1 };
-    begin(&r->machine[XR_TARGET], &target);
-    begin(&r->machine[XR_CLIENT], &client);
+    begin(&r->machine[XR_TARGET], &target, content);
+    begin(&r->machine[XR_CLIENT], &client, NULL);
 }
 
 void xr_free(struct xr *r)

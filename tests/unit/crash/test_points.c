@@ -10,7 +10,14 @@
 #include "ground_truth.h"
 #include "tap.h"
 
-enum { HALF = SG_PERSIST_ATOM / 2, MACHINES = 20000, CUTS = 4000, EVENTS = 7, QPN = 7 };
+enum {
+    HALF = SG_PERSIST_ATOM / 2,
+    MACHINES = 20000,
+    CUTS = 4000,
+    EVENTS = 7,
+    QPN = 7,
+    AGAIN = 40, /* plans of a crash point that are made once more, and with fewer deviations */
+};
 
 static uint64_t rng;
 
@@ -147,12 +154,18 @@ static uint64_t put(struct xr *r, const struct gt_event *e)
 
 /* ---- Images of the crash points ---- */
 
+/* Plans that were given once more. */
+struct again {
+    unsigned plans, reduced, other_image, unexplained, wrong, fewer_not_possible;
+};
+
 struct at_points {
     const struct gt_trace *t;
     GHashTable *all;            /* of any crash point */
     const struct sg_persist *p; /* at the crash point at hand */
     GHashTable **at; /* allowed behind each event; NULL: not at the end of one of the run's */
     unsigned cuts, forbidden;
+    struct again *sum;
     bool too_many;
     uint8_t *memory; /* of clones */
     const struct xr *r;
@@ -169,26 +182,6 @@ static void show(const struct gt_trace *t, const char *what, uint64_t behind, co
     g_string_free(out, TRUE);
 }
 
-static void look(struct at_points *f, const struct sg_persist *p, uint64_t behind,
-                 const struct sg_persist_policy *policy)
-{
-    struct sg_persist_memory memory = { f->memory, f->memory + XR_SIZE };
-    struct sg_persist *clone;
-    uint8_t image[GT_WORLD];
-
-    memcpy(f->memory, f->r->memory[0], 2 * XR_SIZE);
-    clone = sg_persist_clone(p, &memory);
-    sg_persist_report_free(sg_persist_cut(clone, policy));
-    sg_persist_free(clone);
-    for (unsigned i = 0; i < GT_WORLD; i++) {
-        image[i] = memory.media[i * HALF];
-    }
-    gt_set_add(f->all, image);
-    if (f->at[behind] && !gt_set_has(f->at[behind], image) && !f->forbidden++) {
-        show(f->t, "forbidden", behind, image);
-    }
-}
-
 static void cut(void *opaque, const struct sg_persist_policy *policy)
 {
     struct at_points *f = opaque;
@@ -201,13 +194,99 @@ static void cut(void *opaque, const struct sg_persist_policy *policy)
     sg_persist_free(clone);
 }
 
+static void cut_image(struct at_points *f, const struct sg_persist_policy *policy,
+                      uint8_t image[GT_WORLD])
+{
+    cut(f, policy);
+    for (unsigned i = 0; i < GT_WORLD; i++) {
+        image[i] = f->memory[XR_SIZE + i * HALF];
+    }
+}
+
+static void look(struct at_points *f, uint64_t behind, const struct sg_persist_policy *policy,
+                 uint8_t image[GT_WORLD])
+{
+    cut_image(f, policy, image);
+    gt_set_add(f->all, image);
+    if (f->at[behind] && !gt_set_has(f->at[behind], image) && !f->forbidden++) {
+        show(f->t, "forbidden", behind, image);
+    }
+}
+
+/* Must a deviation about this lose something?  What a buffer keeps may be a flush. */
+static bool must_lose(const struct sg_crash_deviation *d)
+{
+    return d->asked.what == SG_PERSIST_CHOICE_LINE || d->asked.what == SG_PERSIST_CHOICE_POSTED ||
+           d->asked.what == SG_PERSIST_CHOICE_PLACED;
+}
+
+/* What is lost explains the image: something by each deviation, and nothing else. */
+static void explain(struct at_points *f, const struct sg_crash_deviations *d,
+                    const uint8_t image[GT_WORLD], const uint8_t kept[GT_WORLD])
+{
+    bool order = false, good = true;
+
+    for (guint i = 0; i < d->all->len; i++) {
+        const struct sg_crash_deviation *x = &g_array_index(d->all, struct sg_crash_deviation, i);
+
+        good &= x->lost_count || !must_lose(x);
+        order |= x->asked.what == SG_PERSIST_CHOICE_ORDER;
+    }
+    good &= d->lost->len || order || memcmp(image, kept, GT_WORLD) == 0;
+    f->sum->unexplained += !good;
+}
+
+/* The plan once more, from its deviations; and without some of them: allowed, too. */
+static void give(struct at_points *f, struct sg_crash_planner *plan, uint64_t behind,
+                 const uint8_t image[GT_WORLD], const uint8_t kept[GT_WORLD])
+{
+    struct sg_crash_given given = { .answers =
+                                        g_array_new(FALSE, FALSE, sizeof(struct sg_crash_answer)) };
+    struct sg_crash_deviations d;
+    struct sg_crash_planner again;
+    uint8_t other[GT_WORLD];
+    char *wrong;
+
+    sg_crash_deviations_init(&d);
+    sg_crash_plan_deviations(plan, &d);
+    explain(f, &d, image, kept);
+    sg_crash_planner_init(&again, plan->strategies, behind);
+    for (unsigned fewer = 0; fewer < 2; fewer++) {
+        g_array_set_size(given.answers, 0);
+        for (guint i = 0; i < d.all->len; i++) {
+            const struct sg_crash_deviation *x =
+                &g_array_index(d.all, struct sg_crash_deviation, i);
+            struct sg_crash_answer a = { x->question, x->asked.taken };
+
+            if (!fewer || below(2)) {
+                g_array_append_val(given.answers, a);
+            }
+        }
+        cut_image(f, sg_crash_planner_give(&again, &given), other);
+        wrong = sg_crash_planner_wrong(&again);
+        if (!fewer) {
+            f->sum->plans++;
+            f->sum->wrong += wrong != NULL;
+            f->sum->other_image += memcmp(image, other, GT_WORLD) != 0;
+        } else if (!wrong && f->at[behind]) {
+            f->sum->reduced++;
+            f->forbidden += !gt_set_has(f->at[behind], other);
+        } else {
+            f->sum->fewer_not_possible += wrong != NULL;
+        }
+        g_free(wrong);
+    }
+    sg_crash_planner_fini(&again);
+    sg_crash_deviations_fini(&d);
+    g_array_unref(given.answers);
+}
+
 /* The number of ways is that of the exhaustive plans. */
-static void count(struct at_points *f, const struct sg_persist *p, unsigned plans)
+static void count(struct at_points *f, unsigned plans)
 {
     struct sg_crash_count sum;
     unsigned cuts;
 
-    f->p = p;
     sg_crash_count_init(&sum, 0);
     T_TRUE(sg_crash_ways(cut, f, CUTS, &sum, &cuts));
     T_EQ_U64(sg_crash_count_value(&sum, CUTS), plans);
@@ -223,15 +302,21 @@ static void point(void *opaque, unsigned platform, struct sg_persist *p, uint64_
     struct sg_crash_planner plan;
     struct at_points *f = opaque;
     unsigned before = f->cuts;
+    uint8_t image[GT_WORLD], kept[GT_WORLD];
 
+    f->p = p;
+    cut_image(f, &(struct sg_persist_policy){ .outcome = SG_PERSIST_KEEP_ALL }, kept);
     sg_crash_planner_init(&plan, &exhaustive, behind);
     while (!f->too_many && (policy = sg_crash_planner_next(&plan))) {
-        look(f, p, behind, policy);
+        look(f, behind, policy, image);
+        if (f->cuts - before < AGAIN) {
+            give(f, &plan, behind, image, kept);
+        }
         f->too_many = ++f->cuts >= CUTS;
     }
     sg_crash_planner_fini(&plan);
     if (!f->too_many) {
-        count(f, p, f->cuts - before);
+        count(f, f->cuts - before);
     }
 }
 
@@ -239,6 +324,7 @@ static void point(void *opaque, unsigned platform, struct sg_persist *p, uint64_
 
 struct compared {
     unsigned runs, skipped, images, missing, forbidden;
+    struct again again;
 };
 
 /* What is allowed behind each number of events; false: too much. */
@@ -284,7 +370,7 @@ static void compare(const struct gt_trace *t, struct compared *sum)
     static const char *const ddio[] = { "off", "on" };
     uint64_t number[GT_EVENTS + 1] = { 0 };
     GHashTable *at[2 * GT_EVENTS + 2] = { NULL };
-    struct at_points f = { .t = t, .at = at };
+    struct at_points f = { .t = t, .at = at, .sum = &sum->again };
     struct xr r;
 
     xr_init(&r, "");
@@ -338,6 +424,12 @@ static void exact(void)
         }
         T_NOTE("%u runs, %u too large; %u images, %u missing, %u forbidden", sum.runs, sum.skipped,
                sum.images, sum.missing, sum.forbidden);
+        T_NOTE("%u plans again, %u with fewer deviations, %u that cannot be", sum.again.plans,
+               sum.again.reduced, sum.again.fewer_not_possible);
+        T_EQ_U64(sum.again.wrong, 0);
+        T_EQ_U64(sum.again.other_image, 0);
+        T_EQ_U64(sum.again.unexplained, 0);
+        T_TRUE(sum.again.plans > 1000 && sum.again.reduced > 1000);
         T_EQ_U64(sum.missing, 0);
         T_EQ_U64(sum.forbidden, 0);
         T_TRUE(sum.runs > 2 * sum.skipped);

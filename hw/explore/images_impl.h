@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The images of a run, shared by images.c (crash points and plans), image_lines.c (what differs)
+ * and image_files.c (what is written).
+ */
+#ifndef SG_EXPLORE_IMAGES_IMPL_H
+#define SG_EXPLORE_IMAGES_IMPL_H
+
+#include "images.h"
+
+enum {
+    IMAGE_NAME = 33, /* 32 digits */
+    /* Deviations and lost stores that are kept of an image, and of all of them. */
+    DEVIATIONS_EACH = 4096,
+    DEVIATIONS_ALL = 1 << 20,
+};
+
+/* Lines of 4 KiB of the machine's addresses that the trace touches. */
+struct touched {
+    uint64_t page, lines;
+};
+
+struct identity {
+    uint64_t half[2];
+};
+
+/* An image with what is demanded of it. */
+struct occurrence {
+    struct identity id;
+    uint64_t promises; /* how many are in force */
+    uint64_t behind;
+    unsigned platforms; /* a set */
+    char *plan;
+    guint number; /* of --plans: the plan's */
+    /* NULL: too many, of which there would be so many. */
+    struct sg_crash_deviations *deviations;
+    guint omitted;
+};
+
+/* A clone's memories. */
+struct copies {
+    struct sg_explore_mapping visible[SG_TRACE_EXTENTS], media[SG_TRACE_EXTENTS];
+    bool made;
+};
+
+struct sg_explore_images {
+    char *folder; /* of the results */
+    struct sg_explore_wanted want;
+    const struct sg_crash_explorer *explorer;
+    guint next_plan; /* of want.plans: the first one of this crash point or a later one */
+    struct sg_crash_deviations deviations; /* of the last cut */
+    uint64_t listed, unlisted;             /* deviations and lost stores; images without a list */
+    GHashTable *touched;                   /* page to its index + 1 in pages */
+    GArray *pages;                         /* struct touched; ascending from the beginning on */
+    struct sg_crash_image_head head;
+    struct sg_explore_mapping base[SG_TRACE_EXTENTS];
+    char *base_file[SG_TRACE_EXTENTS]; /* relative to the folder */
+    const char *target;
+    struct copies copies[SG_CRASH_PLATFORMS];
+    const struct sg_crash_promise *promise;
+    uint64_t promises;
+    uint64_t in_force; /* of them at the crash point */
+    GArray *lines;     /* uint64_t: addresses that differ in the image at hand */
+    GHashTable *known; /* struct identity: files written */
+    GHashTable *where; /* struct occurrence by image and demands */
+    GPtrArray *all;    /* the same, in their order */
+    uint64_t cuts, ways_cuts;
+    /* At the crash point at hand: */
+    const struct sg_persist *p;
+    unsigned platform;
+    struct sg_explore_images_counts counts[SG_CRASH_PLATFORMS];
+};
+
+bool images_complain(const char *path);
+
+/* ---- image_lines.c ---- */
+
+/* Pages that events touched, in the order of their addresses. */
+void images_sort_pages(struct sg_explore_images *x);
+/* What differs from the base: fills x->lines. */
+struct identity images_compare(struct sg_explore_images *x, const struct copies *c);
+/* Lines that cannot be read are part of the image: struct sg_persist_bad, by address. */
+GArray *images_bad_lines(const struct sg_persist *p, struct identity *id);
+void images_name(const struct identity *id, char text[IMAGE_NAME]);
+
+/* ---- image_files.c ---- */
+
+/* Makes the folders, and writes the base of each extent. */
+bool images_write_base(struct sg_explore_images *x, const struct sg_explore_content *content);
+bool images_write_image(struct sg_explore_images *x, const struct copies *c, const GArray *bad,
+                        const struct identity *id);
+/* images.json */
+bool images_write_list(const struct sg_explore_images *x, const struct sg_crash_platform *platform);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The plans of --plans: docs/crash-laboratory-points.md describes the file.
+ *
+ * A plan is a crash point, a platform, and the answers that differ from those of the cut in which
+ * everything survives.  Memory: 8 octets for each answer.
+ */
+#ifndef SG_EXPLORE_PLANS_H
+#define SG_EXPLORE_PLANS_H
+
+#include <stdbool.h>
+
+#include "crash/deviation.h"
+#include "crash/platform.h"
+
+enum { PLANS_MAX = 1 << 20 };
+
+struct sg_explore_plan {
+    struct sg_crash_given given;
+    guint number; /* in the file, from 0 on */
+    bool made;    /* its image */
+};
+
+/*
+ * The plans as struct sg_explore_plan, by crash point; NULL: a message is on stderr.  Their
+ * platforms are numbers of this list.
+ */
+GArray *sg_explore_plans_read(const char *path, const struct sg_crash_platform *platform,
+                              unsigned platforms);
+void sg_explore_plans_free(GArray *plans);
+
+#endif

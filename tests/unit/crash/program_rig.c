@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "program_rig.h"
+#include <glib/gstdio.h>
+#include <sys/wait.h>
+
+static char *folder;
+
+char *pr_path(const char *name)
+{
+    return g_build_filename(folder, name, NULL);
+}
+
+void pr_save(const char *name, const uint8_t *octets, size_t len)
+{
+    char *path = pr_path(name);
+
+    T_TRUE(g_file_set_contents(path, (const char *)octets, (gssize)len, NULL));
+    g_free(path);
+}
+
+struct pr_ran pr_run(const char *arguments)
+{
+    char *line = g_strdup_printf("%s %s", getenv("SG_EXPLORE"), arguments);
+    struct pr_ran ran;
+
+    T_TRUE(g_spawn_command_line_sync(line, &ran.out, &ran.err, &ran.status, NULL));
+    T_TRUE(WIFEXITED(ran.status));
+    ran.status = WEXITSTATUS(ran.status);
+    T_CONTEXT("%s: %s", arguments, ran.err);
+    g_free(line);
+    return ran;
+}
+
+void pr_expect(const char *arguments, int status, const char *piece)
+{
+    struct pr_ran ran = pr_run(arguments);
+
+    T_EQ_INT(ran.status, status);
+    T_TRUE(strstr(ran.out, piece) || strstr(ran.err, piece));
+    T_TRUE(status > 1 || !*ran.err);
+    g_free(ran.out);
+    g_free(ran.err);
+}
+
+char *pr_contents(const char *name, gsize *len)
+{
+    char *path = pr_path(name), *text;
+
+    T_CONTEXT("%s", name);
+    T_TRUE(g_file_get_contents(path, &text, len, NULL));
+    g_free(path);
+    return text;
+}
+
+void pr_expect_in(const char *name, const char *piece)
+{
+    char *text = pr_contents(name, NULL);
+
+    T_CONTEXT("%s: %s", name, text);
+    T_NOT_NULL(strstr(text, piece));
+    g_free(text);
+}
+
+int pr_main(const struct t_case *cases, unsigned count, int argc, char **argv)
+{
+    char *top = g_get_current_dir();
+    int status;
+
+    folder = g_dir_make_tmp("sg-explore-XXXXXX", NULL);
+    if (!folder || !getenv("SG_EXPLORE") || g_chdir(folder) < 0) {
+        puts("Bail out! no folder, or no SG_EXPLORE");
+        return 1;
+    }
+    status = t_main(cases, count, argc, argv);
+    if (g_chdir(top) == 0) {
+        char *line = g_strdup_printf("rm -rf %s", folder);
+
+        g_spawn_command_line_sync(line, NULL, NULL, NULL, NULL);
+        g_free(line);
+    }
+    g_free(folder);
+    g_free(top);
+    return status;
+}

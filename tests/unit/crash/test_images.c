@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What staghorn-explore writes for those who judge images: bases, images, images.json. */
+#include <glib.h>
+
+#include "crash/crash_image.h"
+#include "json_read.h"
+#include "program_rig.h"
+
+enum { LOG = 0, STATUS = 8192 };
+
+#define TOLD "persistence-domain=memory-controller\n"
+
+static uint64_t status_event;
+static uint8_t content[XR_SIZE] __attribute__((aligned(8)));
+
+static void save_traces(struct xr *r)
+{
+    xr_end(r);
+    pr_save("target.trace", r->machine[XR_TARGET].file->data, r->machine[XR_TARGET].file->len);
+    pr_save("client.trace", r->machine[XR_CLIENT].file->data, r->machine[XR_CLIENT].file->len);
+    xr_free(r);
+}
+
+/* Two records and a status that may be lost. */
+static void record(void)
+{
+    struct xr r;
+
+    for (unsigned i = 0; i < XR_SIZE; i++) {
+        content[i] = i % 4096 < 64 ? (uint8_t)(i / 4096 + 1) : 0;
+    }
+    xr_init_content(&r, TOLD, content);
+    xr_connect(&r, 1, 7000);
+    xr_write(&r, 1, LOG, 0x1111, false);
+    xr_write(&r, 1, LOG + 64, 0x2222, false);
+    xr_flush(&r, 1, LOG, 128);
+    status_event = xr_store(&r, 0x401000, STATUS, 1, 0);
+    xr_sfence(&r);
+    xr_durable(&r, STATUS, 8);
+    save_traces(&r);
+}
+
+static char *hex(const uint8_t *octets, unsigned len)
+{
+    GString *text = g_string_new(NULL);
+
+    for (unsigned i = 0; i < len; i++) {
+        g_string_append_printf(text, "%02x", octets[i]);
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* An image of the folder is a difference from this memory. */
+static void expect_based(const char *name, const uint8_t hash[SG_TRACE_HASH])
+{
+    char *leaf = g_build_filename("out/images", name, NULL);
+    struct sg_crash_image image;
+    struct sg_crash_image_run run;
+    gsize len;
+    char *octets = pr_contents(leaf, &len);
+
+    T_NULL(sg_crash_image_open(&image, (const uint8_t *)octets, len));
+    T_EQ_MEM(image.head.base[0], hash, SG_TRACE_HASH);
+    while (sg_crash_image_next(&image, &run)) {
+        T_TRUE(memcmp(content + (run.addr - XR_BASE), run.octets, run.len) != 0);
+    }
+    sg_crash_image_clear(&image);
+    g_free(octets);
+    g_free(leaf);
+}
+
+static void base(void)
+{
+    uint8_t hash[SG_TRACE_HASH];
+    char *octets, *text, *folder;
+    const char *name;
+    unsigned count = 0;
+    gsize len;
+    GDir *dir;
+
+    record();
+    pr_expect("--out out --strategy only target.trace client.trace", 1, "Bug 1");
+    octets = pr_contents("out/base/pmem.raw", &len);
+    T_EQ_U64(len, XR_SIZE);
+    T_EQ_MEM(octets, content, XR_SIZE);
+    sg_trace_hash_memory(content, XR_SIZE, hash);
+    text = hex(hash, SG_TRACE_HASH);
+    pr_expect_in("out/images.json", text);
+    pr_expect_in("out/images.json", "\"name\": \"pmem\"");
+    pr_expect_in("out/images.json", "\"address\": \"0x100000000\"");
+    pr_expect_in("out/images.json", "\"size\": 16384");
+    pr_expect_in("out/images.json", "\"file\": \"base/pmem.raw\"");
+    pr_expect_in("out/images.json", "\"target\": \"target\"");
+    pr_expect_in("out/images.json", "\"run\": \"01000000000000000000000000000000\"");
+    folder = pr_path("out/images");
+    dir = g_dir_open(folder, 0, NULL);
+    while ((name = g_dir_read_name(dir))) {
+        expect_based(name, hash);
+        count++;
+    }
+    T_TRUE(count > 2);
+    g_dir_close(dir);
+    g_free(folder);
+    g_free(text);
+    g_free(octets);
+}
+
+/* ---- Plans ---- */
+
+static struct json_value *read_json(const char *name)
+{
+    gsize len;
+    char *wrong, *text = pr_contents(name, &len);
+    struct json_value *v = json_read(text, len, &wrong);
+
+    T_CONTEXT("%s: %s", name, wrong ? wrong : "");
+    T_NOT_NULL(v);
+    g_free(text);
+    return v;
+}
+
+static const struct json_value *images_of(const struct json_value *file)
+{
+    return json_member(file, "images", JSON_ARRAY);
+}
+
+static const struct json_value *item(const struct json_value *list, guint i)
+{
+    return i < list->items->len ? g_ptr_array_index(list->items, i) : NULL;
+}
+
+static const char *image_of(const struct json_value *entry)
+{
+    return json_member(entry, "image", JSON_TEXT)->text;
+}
+
+static uint64_t number_of(const struct json_value *v, const char *key)
+{
+    return json_member(v, key, JSON_NUMBER)->number;
+}
+
+/* All plans of an images.json as a file of plans, in the reverse order. */
+static void save_plans(const struct json_value *file)
+{
+    const struct json_value *images = images_of(file);
+    GString *out = g_string_new("{\"version\": 1, \"plans\": [");
+
+    for (guint i = images->items->len; i--;) {
+        const struct json_value *entry = item(images, i);
+        const struct json_value *list = json_member(entry, "deviations", JSON_ARRAY);
+
+        g_string_append_printf(out, "%s{\"behind\": %" PRIu64 ", \"platform\": \"%s\", ",
+                               out->str[out->len - 1] == '[' ? "" : ", ",
+                               number_of(entry, "behind"),
+                               item(json_member(entry, "platforms", JSON_ARRAY), 0)->text);
+        g_string_append(out, "\"deviations\": [");
+        for (guint k = 0; k < list->items->len; k++) {
+            g_string_append_printf(out, "%s{\"question\": %" PRIu64 ", \"answer\": %" PRIu64 "}",
+                                   k ? ", " : "", number_of(item(list, k), "question"),
+                                   number_of(item(list, k), "answer"));
+        }
+        g_string_append(out, "]}");
+    }
+    g_string_append(out, "]}");
+    pr_save("plans.json", (const uint8_t *)out->str, out->len);
+    g_string_free(out, TRUE);
+}
+
+static void again(void)
+{
+    struct json_value *first, *second;
+    const struct json_value *a, *b;
+    unsigned empty = 0;
+
+    record();
+    pr_expect("--out out --strategy only,all-but,random:20,exhaustive target.trace client.trace", 1,
+              "Bug 1");
+    first = read_json("out/images.json");
+    save_plans(first);
+    pr_expect("--out again --plans plans.json target.trace client.trace", 1, "Bug 1");
+    second = read_json("again/images.json");
+    a = images_of(first);
+    b = images_of(second);
+    T_TRUE(a->items->len > 4);
+    T_EQ_U64(a->items->len, b->items->len);
+    for (guint i = 0; i < a->items->len; i++) {
+        const struct json_value *x = item(a, i), *y = item(b, a->items->len - 1 - i);
+
+        T_EQ_STR(image_of(x), image_of(y));
+        T_EQ_U64(number_of(x, "behind"), number_of(y, "behind"));
+        T_EQ_U64(json_member(x, "deviations", JSON_ARRAY)->items->len,
+                 json_member(y, "deviations", JSON_ARRAY)->items->len);
+        empty += !json_member(x, "deviations", JSON_ARRAY)->items->len;
+    }
+    T_TRUE(empty > 0);
+    json_free(first);
+    json_free(second);
+}
+
+/* The status is lost by one deviation of some image, about its line. */
+static void lost(void)
+{
+    const struct json_value *images, *list, *d = NULL;
+    struct json_value *file;
+
+    record();
+    pr_expect("--out out --domain adr --ddio on --strategy all-but target.trace client.trace", 1,
+              "Bug 1");
+    file = read_json("out/images.json");
+    images = images_of(file);
+    for (guint i = 0; i < images->items->len; i++) {
+        list = json_member(item(images, i), "deviations", JSON_ARRAY);
+        if (list->items->len == 1) {
+            d = item(list, 0);
+        }
+    }
+    T_NOT_NULL(d);
+    T_EQ_STR(json_member(d, "what", JSON_TEXT)->text, "line");
+    T_EQ_STR(json_member(d, "addr", JSON_TEXT)->text, "0x100002000");
+    T_EQ_U64(json_member(d, "lost", JSON_ARRAY)->items->len, 1);
+    T_EQ_U64(item(json_member(d, "lost", JSON_ARRAY), 0)->number, status_event);
+    json_free(file);
+}
+
+static void refuse(const char *plans, const char *why)
+{
+    pr_save("plans.json", (const uint8_t *)plans, strlen(plans));
+    pr_expect("--out out --domain adr --plans plans.json target.trace client.trace", 2, why);
+}
+
+#define PLAN(text) "{\"version\": 1, \"plans\": [" text "]}"
+#define AT(n) "\"behind\": " n ", \"platform\": \"adr,ddio=on\", "
+
+static void wrong_plans(void)
+{
+    record();
+    refuse("{\"version\": 1", "line 1: no comma");
+    refuse("{\"version\": 2, \"plans\": []}", "it is no file of plans");
+    refuse(PLAN("{\"behind\": 1.5}"), "not whole");
+    refuse(PLAN("{}"), "plan 0: it needs");
+    refuse(PLAN("{\"behind\": 1, \"platform\": \"eadr,ddio=on\", \"deviations\": []}"),
+           "plan 0: its platform is not explored");
+    refuse(PLAN("{" AT("99999") "\"deviations\": []}"), "plan 0: its platform has no crash point");
+    refuse(PLAN("{" AT("8") "\"deviations\": [{\"question\": 1}]}"), "\"answer\"");
+    refuse(PLAN("{" AT("8") "\"deviations\": [{\"question\": 1, \"answer\": 0}, {\"question\": 1, "
+                            "\"answer\": 1}]}"),
+           "same question");
+    refuse(PLAN("{" AT("8") "\"deviations\": [{\"question\": 99, \"answer\": 0}]}"),
+           "plan 0: it answers question 99");
+    refuse(PLAN("{" AT("4") "\"deviations\": []}, {" AT(
+               "8") "\"deviations\": [{\"question\": 0, \"answer\": 99}]}"),
+           "plan 1: it gives answer 99 to question 0");
+    pr_expect("--out out --plans missing.json target.trace", 2, "missing.json");
+    pr_expect("--out out --plans plans.json --strategy only target.trace", 2, "do not go together");
+}
+
+static const struct t_case cases[] = {
+    { "the base of the images is written", base },
+    { "deviations make the same images again", again },
+    { "deviations name what they lose", lost },
+    { "plans that are wrong are refused", wrong_plans },
+};
+
+int main(int argc, char **argv)
+{
+    return pr_main(cases, G_N_ELEMENTS(cases), argc, argv);
+}
