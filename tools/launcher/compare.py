@@ -132,5 +132,18 @@ def states(explored, platform, promises=False):
             % (explored.target or "it"),
         )
     events = marks_of(explored, trace)
-    wanted = [plans.plan(event, platform) for event in [*events, explored.events()]]
-    return Marks(events, plans.make(explored, wanted), promises)
+    return Marks(events, _images(explored, events, platform), promises)
+
+
+def _images(explored, events, platform):
+    """The occurrences of "everything survives" before each mark, and at the end."""
+    ends = [*(event - 1 for event in events), explored.events()]
+    try:
+        return plans.make(explored, [plans.plan(end, platform) for end in ends])
+    except LabError as error:
+        if "crash point" not in str(error):
+            raise
+    # Where nothing has changed since the crash point before, there is none.
+    known = sorted(one["behind"] for one in explored.images if platform in one["platforms"])
+    ends = [max([0, *(each for each in known if each <= end)]) for end in ends]
+    return plans.make(explored, [plans.plan(end, platform) for end in ends])
