@@ -4,6 +4,7 @@
 real ones."""
 import json
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from judges import (  # noqa: E402
     refused,
     run,
 )
-from launcher import check, check_report, check_run, compare, explored  # noqa: E402
+from launcher import check, check_report, check_run, cli, compare, explored  # noqa: E402
 from launcher import merge, reduce, verdicts  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
@@ -357,6 +358,29 @@ def reducing(folder):
         reduce.plans.make = before
     assert [each["question"] for each in one["deviations"]] == [2, 5], one
     assert one["from"] == 8 and reducer.checks < 40 and max(calls) > 1
+
+
+@case
+def documented(_folder):
+    """The commands of docs/crash-laboratory.md are commands of ./staghorn, also in shards"""
+    text = (TOOLS.parent / "docs" / "crash-laboratory.md").read_text().replace("\\\n", " ")
+    lines = [x for part in text.split("```")[1::2] for x in part.splitlines() if "taghorn" in x]
+    found = []
+    for line in lines:
+        line, _, jobs = line.partition(" ::: ")
+        for name, value in (("TASK_ID", "8"), ("TASK_COUNT", "8")):
+            line = line.replace("$SLURM_ARRAY_" + name, value)
+        words = shlex.split(line.replace("{}", jobs[-1:]), comments=True)
+        words = [part for word in words for part in (word.split() if "; " in word else [word])]
+        at = [i for i, word in enumerate(words) if word.split("/")[-1] == "staghorn"]
+        if not at or words[at[0] + 1] != "crash":
+            continue
+        args = cli.make_parser().parse_args(words[at[0] + 1 :])
+        found.append(args.crash_verb)
+        if getattr(args, "shard", None):
+            assert verdicts.shard_of(args.shard) == (8, 8)
+            found.append("shard")
+    assert {"check", "merge", "keep"} <= set(found) and found.count("shard") == 2, found
 
 
 if __name__ == "__main__":

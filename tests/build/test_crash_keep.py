@@ -65,6 +65,12 @@ def keeping(folder):
     assert target == "/usr/bin/tool" and file.read_text() == (folder / "tool").read_text()
     assert os.access(file, os.X_OK)
     assert "no bug 9" in refused(UsageError, keep.keep, explored.Explored(folder / "e"), 9, "x")
+    settings = {"copy": ["%s:/usr/bin/tool" % (folder / "tool")], "setup": "true"}
+    journal = folder / "other"
+    words = {"vm_arg": ["--qemu-arg=-S"], "journal": str(journal), **settings}
+    run(folder / "e", Judge({3: BAD[3]}), **words)
+    message = refused(UsageError, keep.keep, explored.Explored(folder / "e"), 1, folder / "x")
+    assert "--qemu-arg=-S, which" in message, message
     message = refused(UsageError, keep.keep, make_explored(folder / "f"), 1, folder / "x")
     assert "was not checked" in message
     before = keep.CheckLab
@@ -169,6 +175,11 @@ def keep_hostile(folder):
         (set_in("checker", "copies", 0, "path", value="x"), "crash keep does not write"),
         (set_in("checker", "copies", 0, "mode", value=0o4777), "crash keep does not write"),
         (set_in("checker", "script", value=5), "crash keep does not write"),
+        (set_in("checker", "vm-arguments", value=["--timeout 9 --qemu-arg=-S"]), "does not write"),
+        (set_in("checker", "vm-arguments", value=["--qemu 'a b'"]), "does not write"),
+        (set_in("checker", "vm-arguments", value=["'"]), "does not write"),
+        (set_in("occurrence", "platforms", value=["adr,ddio=on;x"]), "does not write"),
+        (set_in("occurrence", "platforms", value=[]), "does not write"),
         (set_in("checker", "timeout", value="1"), "crash keep does not write"),
         (set_in("expected", value=None), "crash keep does not write"),
         (lambda head, rest: rest + b"x", "octets behind"),

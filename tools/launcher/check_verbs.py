@@ -71,6 +71,9 @@ def do_check(args):
             )
         )
         return check.NO_VERDICT
+    # What is there afterwards is of this check, also if it fails.
+    for name in (check_report.RESULT, check_report.JUNIT):
+        (explored.folder / name).unlink(missing_ok=True)
     marks = None
     if args.compare:
         marks = compare.states(explored, selection.platforms[0], args.promises)

@@ -19,6 +19,7 @@ START = "0" * 32  # the image of no differences
 IMAGES, PROMISES, RESULT = "images.json", "promises.json", "result.json"
 IMAGE = re.compile(r"[0-9a-f]{32}\Z")
 DOMAINS, DDIO = ("none", "adr", "eadr", "whole"), ("ddio=on", "ddio=off")
+PLATFORMS = tuple("%s,%s" % (domain, ddio) for domain in DOMAINS for ddio in DDIO)
 MIB = 1 << 20
 SIZE_MAX = 256 << 20  # octets of images.json and the like
 
@@ -73,7 +74,8 @@ def is_occurrence(one):
         and _is_count(one.get("promises"))
         and isinstance(one.get("plan"), str)
         and isinstance(one.get("platforms"), list)
-        and all(isinstance(name, str) for name in one["platforms"])
+        and bool(one["platforms"])
+        and all(name in PLATFORMS for name in one["platforms"])
         and isinstance(one.get("deviations", []), list)
         and all(isinstance(each, dict) for each in one.get("deviations", []))
     )

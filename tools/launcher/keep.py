@@ -7,6 +7,7 @@ what it has is refused unless all of it makes sense.  Its script runs in a VM on
 import hashlib
 import json
 import os
+import shlex
 import struct
 import tempfile
 import zlib
@@ -27,7 +28,19 @@ PIECE = 1 << 16
 HEAD_MAX = 16 << 20
 FILE_MAX = 2 << 30
 PART_MAX = 4 << 30  # octets of an unpacked part
+# Options of `up` that a kept bug may have: no other makes the host do what its author wants.
+VM_OPTIONS = ("--image", "--kernel", "--accel", "--boot-snapshot", "--timeout")
 BUG, GONE, NO_VERDICT = 1, 0, EXEC_FAILED
+
+
+def foreign(vm_arguments):
+    """The first word that is not one of VM_OPTIONS or a value of one, or None."""
+    try:
+        words = [word for text in vm_arguments for word in shlex.split(text)]
+    except ValueError:
+        return vm_arguments[0]
+    bad = [w for w in words if w.startswith("-") and w.split("=")[0] not in VM_OPTIONS]
+    return bad[0] if bad else None
 
 
 # -- writing
@@ -129,6 +142,12 @@ def keep(explored, number, output):
     checker = check.saved(explored.folder / check.FOLDER)
     if not checker or checker.settings() != found["checker"]:
         raise LabError("%s has another checker than its results" % explored.folder)
+    word = foreign(checker.vm_arguments)
+    if word:
+        raise UsageError(
+            "crash keep: the checker's VM had %s, which a kept bug cannot have" % word,
+            "It can have " + ", ".join(VM_OPTIONS),
+        )
     head = _head(explored, checker, found, bug)
     path = explored.path(head["occurrence"]["image"])
     try:
@@ -260,6 +279,7 @@ def _checked_head(path, head):
         )
         good = good and all(isinstance(text, str) for text in texts)
         good = good and all(isinstance(text, str) for text in checker["vm-arguments"])
+        good = good and not foreign(checker["vm-arguments"])
         good = good and isinstance(checker["cpus"], int)
         good = good and 0 < checker["timeout"] <= 86400 and isinstance(head["promises"], list)
         good = good and all(isinstance(each, dict) for each in head["promises"])

@@ -208,7 +208,7 @@ class CrashCheck(labtest.LabCase):
         """NVDIMMs at another place, a setup that writes to them, and wrong programs are errors"""
         explored = self.copy("right")
         for words, text in (
-            (("--memory", "4G"), "--memory"),
+            (("--memory", "3G"), "--memory"),
             (("--setup", "exit 3"), "status 3"),
             (("--setup", "echo x | dd of=/dev/null; false"), "the setup ended with status 1"),
         ):
