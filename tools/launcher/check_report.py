@@ -37,15 +37,14 @@ def _smallest(occurrences):
     return min(occurrences, key=lambda one: len(one.get("deviations", one["plan"].split())))
 
 
-def findings(units, done, platforms, marks=None):
+def findings(units, done, marks=None):
     """All that is bad."""
     for unit in units:
         one = done.get(_key(unit))
         if not one:
             continue
-        here = [each for each in unit.occurrences if set(each["platforms"]) & set(platforms)]
         if one["verdict"] in verdicts.BUGS:
-            yield one["verdict"], one["status"], unit, _smallest(here), one
+            yield one["verdict"], one["status"], unit, _smallest(unit.occurrences), one
         elif marks:
             wrong = marks.wrong(unit, one, done)
             if wrong:
@@ -72,10 +71,13 @@ def cause(occurrence, events):
     return ["plan " + occurrence["plan"]]
 
 
+def _example(members):
+    """The finding with the fewest deviations; of several, the first."""
+    return min(members, key=lambda x: (len(x[3].get("deviations", ())), x[3]["behind"], x[2].image))
+
+
 def _bug(number, members, events, minimal, marks, done):
-    verdict, status, unit, occurrence, line = min(
-        members, key=lambda x: (len(x[3].get("deviations", ())), x[3]["behind"], x[2].image)
-    )
+    verdict, status, unit, occurrence, line = _example(members)
     where = sorted(
         {name for each in members for one in each[2].occurrences for name in one["platforms"]}
     )
@@ -83,7 +85,6 @@ def _bug(number, members, events, minimal, marks, done):
         "number": number,
         "verdict": verdict,
         "status": status,
-        "cause": cause(occurrence, events),
         "images": len({each[2].image for each in members}),
         "platforms": where,
         "example": {
@@ -92,6 +93,7 @@ def _bug(number, members, events, minimal, marks, done):
             "behind": occurrence["behind"],
             "plan": occurrence["plan"],
             "platform": occurrence["platforms"][0],
+            "platforms": occurrence["platforms"],
             "deviations": occurrence.get("deviations"),
             "lost": [event_row(events[n]) for n in sorted(lost_of(occurrence)) if n in events],
             "output": line["output"],
@@ -109,17 +111,35 @@ def event_row(event):
     }
 
 
-def bugs(found, explored, minimal, marks=None, done=None):
-    """Groups findings: one bug for each verdict, status and cause."""
-    found = list(found)
-    numbers = set().union(*(lost_of(each[3]) for each in found)) if found else ()
-    events = plans.events(explored.trace(), numbers, explored.symbols())
+def _root(members, events, minimal):
+    """The cause of a group: that of its minimal example, if it has one."""
+    example = _example(members)
+    small = minimal.get(_key(example[2]))
+    if small and small["lost"]:
+        return sorted({each["issuer"] for each in small["lost"]})
+    return cause(example[3], events)
+
+
+def _groups(found, cause_of):
+    """Findings with one verdict, status and cause, as lists."""
     groups = {}
-    for each in found:
-        key = (each[0], str(each[1]), tuple(cause(each[3], events)))
-        groups.setdefault(key, []).append(each)
-    order = sorted(groups.values(), key=lambda each: min(x[3]["behind"] for x in each))
-    return [_bug(n, members, events, minimal, marks, done) for n, members in enumerate(order, 1)]
+    for members in found:
+        key = (members[0][0], str(members[0][1]), tuple(cause_of(members)))
+        groups.setdefault(key, []).extend(members)
+    return list(groups.values())
+
+
+def bugs(found, explored, minimal, marks=None, done=None):
+    """Groups findings: one bug for each verdict, status and cause.  Groups whose minimal examples
+    have one cause are one."""
+    found = [[each] for each in found]
+    numbers = set().union(*(lost_of(each[0][3]) for each in found))
+    events = plans.events(explored.trace(), numbers, explored.symbols())
+    groups = _groups(found, lambda members: cause(members[0][3], events))
+    groups = _groups(groups, lambda members: _root(members, events, minimal))
+    groups.sort(key=lambda members: min(each[3]["behind"] for each in members))
+    rows = [_bug(n, members, events, minimal, marks, done) for n, members in enumerate(groups, 1)]
+    return [dict(row, cause=_root(x, events, minimal)) for row, x in zip(rows, groups)]
 
 
 def result(explored, checker, selection, done, marks=None):
@@ -128,7 +148,7 @@ def result(explored, checker, selection, done, marks=None):
     checked = [done[_key(unit)] for unit in units if _key(unit) in done]
     counts = {name: sum(one["verdict"] == name for one in checked) for name in verdicts.VERDICTS}
     minimal = load(explored.folder / MINIMAL, "crash check") or {}
-    found = bugs(findings(units, done, selection.platforms, marks), explored, minimal, marks, done)
+    found = bugs(findings(units, done, marks), explored, minimal, marks, done)
     missing = len(units) - len(checked)
     doubt = missing + counts["failed"] + counts["unsteady"]
     verdict = "bugs" if found else "none" if doubt or not checked else "good"

@@ -186,9 +186,10 @@ class Explored:
         evenly, the first and the last among them."""
         groups = {}
         for one in self.images:
-            if set(one["platforms"]) & set(platforms):
+            here = [name for name in one["platforms"] if name in platforms]
+            if here:
                 key = one["image"], one["promises"] if promises else None
-                groups.setdefault(key, []).append(one)
+                groups.setdefault(key, []).append(dict(one, platforms=here))
         found = [Unit(*key, tuple(occurrences)) for key, occurrences in groups.items()]
         if limit is None or limit >= len(found):
             return found

@@ -61,7 +61,7 @@ class Reducer:
     def __init__(self, explored, vm, timeout, promises=None, marks=None, done=None):
         self.explored, self.vm, self.timeout = explored, vm, timeout
         self.promises, self.marks, self.done = promises, marks, done
-        self.checks = 0
+        self.checks, self.platform = 0, None
         self.known = {}  # deviations to (occurrence, bad)
 
     def _is_bad(self, occurrence, bug):
@@ -81,7 +81,7 @@ class Reducer:
         new = [i for i, key in enumerate(keys) if key not in self.known]
         new = [i for i in new if keys[i] not in {keys[k] for k in new if k < i}]
         example = bug["example"]
-        wanted = [plans.plan(example["behind"], example["platform"], tries[i]) for i in new]
+        wanted = [plans.plan(example["behind"], self.platform, tries[i]) for i in new]
         if wanted:
             made = self._make(wanted)
             for i, occurrence in zip(new, made):
@@ -101,11 +101,22 @@ class Reducer:
                 return [None]
         return [self._make([each])[0] for each in wanted]
 
+    def _again(self, example):
+        """The platform on which the example's plan makes its image again, or None: an occurrence
+        has the plan of one of its platforms only."""
+        for platform in example["platforms"]:
+            wanted = plans.plan(example["behind"], platform, example["deviations"])
+            occurrence = self._make([wanted])[0]
+            if occurrence and occurrence["image"] == example["image"]:
+                return platform
+        return None
+
     def reduce(self, bug):
         """The minimal example of a bug, or None if its image is not made again."""
         self.known = {}
         deviations = bug["example"]["deviations"]
-        if not self._try([deviations], bug)[0]:
+        self.platform = self._again(bug["example"])
+        if not self.platform or not self._try([deviations], bug)[0]:
             return None
         found, rounds = ddmin(deviations, lambda tries: self._try(tries, bug))
         key = tuple((each["question"], each["answer"]) for each in found)
@@ -114,8 +125,10 @@ class Reducer:
         occurrence = self.known[key][0]
         return {
             "image": occurrence["image"],
+            "platform": self.platform,
             "deviations": occurrence.get("deviations", found),
             "behind": occurrence["behind"],
+            "plan": occurrence["plan"],
             "rounds": rounds,
             "from": len(deviations),
         }
