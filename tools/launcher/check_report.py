@@ -3,6 +3,7 @@
 
 Every text may come from a stranger, so all of it is escaped.
 """
+import itertools
 import json
 from html import escape
 
@@ -188,6 +189,20 @@ def describe(bug):
     return text % number if "%s" in text else text
 
 
+def lost_lines(rows):
+    """Lost stores in words: neighbours of one issuer together."""
+    for issuer, group in itertools.groupby(rows, key=lambda row: row["issuer"]):
+        group = list(group)
+        first, last = group[0], group[-1]
+        text = "event %d" % first["number"]
+        if len(group) > 1:
+            text = "events %d to %d" % (first["number"], last["number"])
+        places = sorted(row["addr"] for row in group if "addr" in row)
+        if places:
+            text += ", from address %#x on" % places[0]
+        yield text + ": " + issuer
+
+
 def lines(found):
     """The result as text for a terminal."""
     yield "%d images of %s checked: %s" % (
@@ -208,12 +223,8 @@ def lines(found):
         if bug["minimal"]:
             yield "  minimal: image %s; all of these have to be lost:" % bug["minimal"]["image"]
         shown = bug["minimal"] or example
-        for event in shown["lost"][:IMAGES_MAX]:
-            yield "    event %d, %s%s" % (
-                event["number"],
-                event["issuer"],
-                ", address %#x" % event["addr"] if "addr" in event else "",
-            )
+        for text in list(lost_lines(shown["lost"]))[:IMAGES_MAX]:
+            yield "    " + text
         for line in example["output"].strip().splitlines()[-3:]:
             yield "  printed: " + line[:200]
     for note in found["notes"]:
