@@ -29,7 +29,7 @@ from judges import (  # noqa: E402
     refused,
     run,
 )
-from launcher import check, check_report, check_run, cli, compare, explored  # noqa: E402
+from launcher import check, check_report, cli, compare, explored  # noqa: E402
 from launcher import merge, reduce, verdicts  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
@@ -172,7 +172,7 @@ def broken_machine(folder):
 
         def check(self, *words):
             if len(self.seen) == 4 and not self.restarts:
-                raise check_run.agent.Gone(self.words)
+                raise LabError(self.words)
             return super().check(*words)
 
     judge = Breaking({}, 2)

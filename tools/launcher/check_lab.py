@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import threading
 
 from . import accel, agent, domain, lab, options, proc, transfer, up_options
 from .checker import CheckerVM
@@ -30,7 +31,7 @@ def clear_dead():
     for name in all_names():
         if NAME.match(name):
             data = LabFolder(name).data
-            if data and not proc.alive(data["owner"]):
+            if data and data["check"] and not proc.alive(data["owner"]):
                 lab.down(name, lambda text: None)
 
 
@@ -83,7 +84,7 @@ class CheckLab:
                     "Explore the recording again, with this version of Staghorn",
                 )
         self.args = _arguments(extents, self.vms, platform, checker)
-        self.open = {}
+        self.open, self.changing = {}, threading.Lock()
 
     def __enter__(self):
         clear_dead()
@@ -102,6 +103,7 @@ class CheckLab:
             lab.down(self.name, lambda text: None)
 
     def _change(self, plan):
+        plan["check"] = True
         for number, vm in enumerate(plan["vms"].values()):
             vm["pmem"]["content"] = [str(each.file.absolute()) for each in self.extents]
             vm["mac"] = options.mac(MAC_LAB, str(number))
@@ -157,7 +159,8 @@ class CheckLab:
     def restart(self, name):
         """A VM that cannot be used any more begins anew, with its media."""
         self._close(name)
-        lab.restart(self.name, name)
+        with self.changing:  # one change of a lab at a time
+            lab.restart(self.name, name)
 
     def _install(self, name):
         folder = LabFolder(self.name)

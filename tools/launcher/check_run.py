@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 
-from . import agent, verdicts
+from . import verdicts
 from .errors import LabError
 
 FAILURES_MAX = 5  # one after the other: then the tool is what fails
@@ -124,9 +124,8 @@ class Run:
                     )
                 if last or self.stop.is_set():
                     return vm, {"verdict": "failed", "output": str(error)}
-                if isinstance(error, agent.Gone) or not isinstance(error, LabError):
-                    self.judge.restart(name)
-                    vm = self.judge.start(name)
+                self.judge.restart(name)
+                vm = self.judge.start(name)
         raise AssertionError
 
     def _work(self, name):

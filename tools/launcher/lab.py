@@ -91,6 +91,7 @@ def make_plan(name, args):
         "segment": segment.plan(vms, args.capture),
         "impair": impair.parse(args.impair, vms),
         "boot_snapshot": snapshot.wanted(args),
+        "check": False,
         "vms": vms,
     }
 
