@@ -19,6 +19,16 @@ static struct touched *touched_page(struct sg_explore_images *x, uint64_t page)
     return &g_array_index(x->pages, struct touched, n - 1);
 }
 
+void sg_explore_images_touch_range(struct sg_explore_images *x, uint64_t addr, uint64_t len)
+{
+    for (uint64_t at = 0; at < len;) {
+        uint64_t line = (addr + at) / SG_PERSIST_LINE;
+
+        touched_page(x, line / PAGE_LINES)->lines |= 1ull << line % PAGE_LINES;
+        at = (line + 1) * SG_PERSIST_LINE - addr;
+    }
+}
+
 void sg_explore_images_touch(struct sg_explore_images *x, const struct sg_trace_event *e)
 {
     uint64_t len = e->kind == SG_TRACE_ATOMIC ? SG_PERSIST_ATOM : e->len;
@@ -26,11 +36,8 @@ void sg_explore_images_touch(struct sg_explore_images *x, const struct sg_trace_
                   e->kind == SG_TRACE_ATOMIC_WRITE || e->kind == SG_TRACE_ATOMIC ||
                   e->kind == SG_TRACE_OTHER_WRITE;
 
-    for (uint64_t at = 0; stores && at < len;) { /* at most DATA_MAX octets */
-        uint64_t line = (e->addr + at) / SG_PERSIST_LINE;
-
-        touched_page(x, line / PAGE_LINES)->lines |= 1ull << line % PAGE_LINES;
-        at = (line + 1) * SG_PERSIST_LINE - e->addr;
+    if (stores) { /* at most DATA_MAX octets */
+        sg_explore_images_touch_range(x, e->addr, len);
     }
 }
 

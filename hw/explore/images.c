@@ -75,6 +75,7 @@ struct sg_explore_images *sg_explore_images_new(const char *folder,
     x->touched = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     x->pages = g_array_new(FALSE, FALSE, sizeof(struct touched));
     x->lines = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    x->losers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     x->known = g_hash_table_new_full(identity_hash, identity_equal, g_free, NULL);
     x->where = g_hash_table_new(occurrence_hash, occurrence_equal);
     x->all = g_ptr_array_new_with_free_func(free_occurrence);
@@ -83,8 +84,20 @@ struct sg_explore_images *sg_explore_images_new(const char *folder,
     }
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
         sg_crash_count_init(&x->counts[i].ways, 0);
+        sg_crash_clusters_init(&x->clusters[i]);
     }
     return x;
+}
+
+void images_unmap_copies(struct sg_explore_images *x, unsigned platform)
+{
+    struct copies *c = &x->copies[platform];
+
+    for (unsigned i = 0; i < SG_TRACE_EXTENTS && c->made; i++) {
+        sg_explore_unmap(&c->visible[i]);
+        sg_explore_unmap(&c->media[i]);
+    }
+    c->made = false;
 }
 
 void sg_explore_images_free(struct sg_explore_images *x)
@@ -95,16 +108,13 @@ void sg_explore_images_free(struct sg_explore_images *x)
     for (unsigned i = 0; i < SG_TRACE_EXTENTS; i++) {
         sg_explore_unmap(&x->base[i]);
         g_free(x->base_file[i]);
-        for (unsigned k = 0; k < SG_CRASH_PLATFORMS; k++) {
-            if (x->copies[k].made) {
-                sg_explore_unmap(&x->copies[k].visible[i]);
-                sg_explore_unmap(&x->copies[k].media[i]);
-            }
-        }
     }
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
+        images_unmap_copies(x, i);
         sg_crash_count_fini(&x->counts[i].ways);
+        sg_crash_clusters_fini(&x->clusters[i]);
     }
+    g_array_unref(x->losers);
     g_free(x->folder);
     g_hash_table_destroy(x->touched);
     g_array_unref(x->pages);
@@ -117,21 +127,22 @@ void sg_explore_images_free(struct sg_explore_images *x)
 }
 
 bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_image_head *head,
-                             const struct sg_explore_content *content,
+                             const struct sg_explore_content *base,
                              const struct sg_crash_exploration *what,
                              const struct sg_crash_explorer *explorer, const char *target_name)
 {
     x->head = *head;
     x->explorer = explorer;
+    x->issuers = what->issuers;
     x->promise = sg_crash_promises_of(what->promises, what->target, &x->promises);
     x->target = target_name;
     images_sort_pages(x);
     for (unsigned i = 0; i < head->extent_count; i++) {
-        if (!sg_explore_map(&x->base[i], content, i, head->extent[i].size)) {
-            return images_complain("the content at the start");
+        if (!sg_explore_map(&x->base[i], base, i, head->extent[i].size)) {
+            return images_complain("the base of the images");
         }
     }
-    return images_write_base(x, content);
+    return images_write_base(x, base);
 }
 
 /* ---- A crash point ---- */
@@ -150,10 +161,9 @@ static bool make_copies(struct sg_explore_images *x, struct copies *c,
     return true;
 }
 
-/* The clone at one outcome; the copies have its media. */
-static struct sg_persist *cut_clone(struct sg_explore_images *x, const struct sg_persist *p,
-                                    struct copies *c, const struct sg_persist_policy *policy)
+struct sg_persist *images_cut(struct sg_explore_images *x, const struct sg_persist_policy *policy)
 {
+    struct copies *c = &x->copies[x->platform];
     struct sg_persist_memory memory[SG_TRACE_EXTENTS];
     struct sg_persist *clone;
 
@@ -165,7 +175,7 @@ static struct sg_persist *cut_clone(struct sg_explore_images *x, const struct sg
             .media = c->media[i].octets,
         };
     }
-    clone = sg_persist_clone(p, memory);
+    clone = sg_persist_clone(x->p, memory);
     sg_persist_report_free(sg_persist_cut(clone, policy));
     return clone;
 }
@@ -248,7 +258,7 @@ static void cut_only(void *opaque, const struct sg_persist_policy *policy)
 {
     struct sg_explore_images *x = opaque;
 
-    sg_persist_free(cut_clone(x, x->p, &x->copies[x->platform], policy));
+    sg_persist_free(images_cut(x, policy));
 }
 
 /* Adds the number of ways at this crash point, as far as it can be counted. */
@@ -264,12 +274,10 @@ static void count_ways(struct sg_explore_images *x)
     x->ways_cuts += cuts;
 }
 
-/* Has everything been made that --max-images allows? */
+/* Has everything been made that --max-images allows up to here? */
 static bool is_full(const struct sg_explore_images *x)
 {
-    uint64_t most = x->want.strategies->max_images;
-
-    return x->all->len >= most || x->cuts / CUTS_PER_IMAGE >= most;
+    return x->all->len >= x->allowed || x->cuts / CUTS_PER_IMAGE >= x->allowed;
 }
 
 /* A cut by a policy of the planner, and its image.  False: it is not written. */
@@ -277,7 +285,7 @@ static bool make_image(struct sg_explore_images *x, struct sg_crash_planner *pla
                        const struct sg_persist_policy *policy, const struct sg_explore_plan *given,
                        uint64_t behind)
 {
-    struct sg_persist *clone = cut_clone(x, x->p, &x->copies[x->platform], policy);
+    struct sg_persist *clone = images_cut(x, policy);
     bool good;
 
     x->cuts++;
@@ -287,22 +295,41 @@ static bool make_image(struct sg_explore_images *x, struct sg_crash_planner *pla
     return good;
 }
 
+/* "reads" had more plans than it may have. */
+static void note_cut_short(struct sg_explore_images_counts *counts, uint64_t behind)
+{
+    if (counts->cut_short < SG_EXPLORE_CUT_SHORT) {
+        counts->cut_behind[counts->cut_short] = behind;
+    }
+    counts->cut_short++;
+}
+
 static enum sg_explore_status by_strategies(struct sg_explore_images *x, uint64_t behind)
 {
     struct sg_explore_images_counts *counts = &x->counts[x->platform];
     const struct sg_persist_policy *policy;
     struct sg_crash_planner plan;
-    bool good = true;
+    bool good = true, full = false;
 
-    count_ways(x);
-    sg_crash_planner_init(&plan, x->want.strategies, behind);
-    while (good && !is_full(x) && (policy = sg_crash_planner_next(&plan))) {
-        good = make_image(x, &plan, policy, NULL, behind);
+    if (!x->spread.again) {
+        count_ways(x);
     }
-    if (is_full(x)) {
+    if (!images_wants_point(x)) {
+        return SG_EXPLORE_GOOD;
+    }
+    sg_crash_planner_init(&plan, x->want.strategies, behind);
+    plan.p = x->p;
+    while (good && !full && (policy = sg_crash_planner_next(&plan))) {
+        full = is_full(x);
+        good = full || make_image(x, &plan, policy, NULL, behind);
+    }
+    if (full) {
         counts->left_out++;
     } else {
         counts->points++;
+    }
+    if (plan.cut_short) {
+        note_cut_short(counts, behind);
     }
     sg_crash_planner_fini(&plan);
     return good ? SG_EXPLORE_GOOD : SG_EXPLORE_FAILED;
@@ -380,7 +407,7 @@ static gint by_number(gconstpointer a, gconstpointer b)
 {
     const struct occurrence *const *x = a, *const *y = b;
 
-    return (*x)->number < (*y)->number ? -1 : (*x)->number > (*y)->number;
+    return (*x)->number<(*y)->number ? -1 : (*x)->number>(*y)->number;
 }
 
 enum sg_explore_status sg_explore_images_end(struct sg_explore_images *x,
@@ -415,4 +442,14 @@ const struct sg_explore_images_counts *sg_explore_images_counts(const struct sg_
 uint64_t sg_explore_images_unlisted(const struct sg_explore_images *x)
 {
     return x->unlisted;
+}
+
+bool sg_explore_images_spread(const struct sg_explore_images *x)
+{
+    return x->spread.again;
+}
+
+uint64_t sg_explore_images_clusters(const struct sg_explore_images *x, unsigned platform)
+{
+    return sg_crash_clusters_count(&x->clusters[platform]);
 }

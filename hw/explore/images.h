@@ -23,9 +23,14 @@
 
 struct sg_explore_images;
 
+enum { SG_EXPLORE_CUT_SHORT = 16 };
+
 struct sg_explore_images_counts {
-    uint64_t points;   /* crash points that were explored */
-    uint64_t left_out; /* crash points that were not, or not to the end: --max-images */
+    uint64_t points;    /* crash points that were explored */
+    uint64_t left_out;  /* crash points that were not, or not to the end: --max-images */
+    uint64_t clustered; /* crash points that are like others */
+    uint64_t cut_short; /* crash points at which "reads" had more plans than allowed; the first: */
+    uint64_t cut_behind[SG_EXPLORE_CUT_SHORT];
     uint64_t plans[SG_CRASH_STRATEGIES]; /* cuts */
     uint64_t found[SG_CRASH_STRATEGIES]; /* images that no strategy before it found there */
     /* Ways to answer the questions of a cut, all crash points together: as many images, at most. */
@@ -43,14 +48,16 @@ struct sg_explore_wanted {
 struct sg_explore_images *sg_explore_images_new(const char *folder,
                                                 const struct sg_explore_wanted *want);
 void sg_explore_images_free(struct sg_explore_images *x);
-/* An event of the target, in pass 1: its lines may differ from the start. */
+/* An event of the target, in pass 1: its lines may differ from the base. */
 void sg_explore_images_touch(struct sg_explore_images *x, const struct sg_trace_event *e);
+/* So may those of a range that the start has otherwise than the base. */
+void sg_explore_images_touch_range(struct sg_explore_images *x, uint64_t addr, uint64_t len);
 /*
  * Before the first crash point: writes the base of the images.  target_name, promises and explorer
  * outlive the images.  False: no memory, or a file cannot be written; a message is on stderr.
  */
 bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_image_head *head,
-                             const struct sg_explore_content *content,
+                             const struct sg_explore_content *base,
                              const struct sg_crash_exploration *what,
                              const struct sg_crash_explorer *explorer, const char *target_name);
 /*
@@ -61,11 +68,19 @@ enum sg_explore_status sg_explore_images_point(struct sg_explore_images *x, unsi
                                                const struct sg_persist *p, uint64_t behind,
                                                const struct sg_explore_mapping *visible,
                                                const struct sg_explore_mapping *media);
+/*
+ * After the last crash point: do not all crash points fit?  Then they are to come once more, from
+ * another explorer of the same (NULL: to ask only), which outlives the images.
+ */
+bool sg_explore_images_again(struct sg_explore_images *x, const struct sg_crash_explorer *explorer);
 /* After the last crash point: writes images.json.  The status as above. */
 enum sg_explore_status sg_explore_images_end(struct sg_explore_images *x,
                                              const struct sg_crash_platform *platform);
 /* Distinct contents; and occurrences. */
 uint64_t sg_explore_images_count(const struct sg_explore_images *x, uint64_t *occurrences);
+/* Are the crash points that were explored spread over the run, because not all fitted? */
+bool sg_explore_images_spread(const struct sg_explore_images *x);
+uint64_t sg_explore_images_clusters(const struct sg_explore_images *x, unsigned platform);
 /* How many of them have no list of deviations in images.json. */
 uint64_t sg_explore_images_unlisted(const struct sg_explore_images *x);
 const struct sg_explore_images_counts *sg_explore_images_counts(const struct sg_explore_images *x,

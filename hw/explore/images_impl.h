@@ -6,6 +6,7 @@
 #ifndef SG_EXPLORE_IMAGES_IMPL_H
 #define SG_EXPLORE_IMAGES_IMPL_H
 
+#include "crash/cluster.h"
 #include "images.h"
 
 enum {
@@ -43,11 +44,24 @@ struct copies {
     bool made;
 };
 
+/* Crash points of each platform, without those that their clusters leave out. */
+struct spread {
+    uint64_t seen[SG_CRASH_PLATFORMS]; /* so far */
+    bool again;                        /* the trace is read once more, because not all fitted: */
+    uint64_t count[SG_CRASH_PLATFORMS], chosen[SG_CRASH_PLATFORMS]; /* of the run; of these */
+    uint64_t done, all; /* chosen ones so far, and all, of all platforms */
+};
+
 struct sg_explore_images {
     char *folder; /* of the results */
     struct sg_explore_wanted want;
     const struct sg_crash_explorer *explorer;
-    guint next_plan; /* of want.plans: the first one of this crash point or a later one */
+    const struct sg_crash_issuers *issuers;
+    struct sg_crash_clusters clusters[SG_CRASH_PLATFORMS];
+    GArray *losers; /* uint32_t: issuers at the crash point at hand */
+    struct spread spread;
+    uint64_t allowed; /* images, up to the end of this crash point */
+    guint next_plan;  /* of want.plans: the first one of this crash point or a later one */
     struct sg_crash_deviations deviations; /* of the last cut */
     uint64_t listed, unlisted;             /* deviations and lost stores; images without a list */
     GHashTable *touched;                   /* page to its index + 1 in pages */
@@ -72,6 +86,17 @@ struct sg_explore_images {
 };
 
 bool images_complain(const char *path);
+
+/* ---- images.c ---- */
+
+/* A clone at one outcome of the crash point at hand; the platform's copies have its media. */
+struct sg_persist *images_cut(struct sg_explore_images *x, const struct sg_persist_policy *policy);
+void images_unmap_copies(struct sg_explore_images *x, unsigned platform);
+
+/* ---- image_points.c ---- */
+
+/* Is the crash point at hand explored?  Counts it if not, and sets x->allowed if it is. */
+bool images_wants_point(struct sg_explore_images *x);
 
 /* ---- image_lines.c ---- */
 

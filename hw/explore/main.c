@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "output.h"
+#include "read_lines.h"
 #include "session.h"
 
 static void finish(struct sg_explore_session *s)
@@ -27,6 +28,9 @@ static void finish(struct sg_explore_session *s)
         }
     }
     sg_explore_content_fini(&s->content);
+    sg_explore_content_fini(&s->base);
+    sg_explore_onto_close(&s->onto);
+    sg_crash_reads_fini(&s->reads);
     sg_crash_issuers_fini(&s->issuers);
     sg_crash_promises_free(s->promises);
     for (unsigned i = 0; i < s->o.traces; i++) {
@@ -49,6 +53,7 @@ static struct sg_explore_session *start(void)
     struct sg_explore_session *s = g_new0(struct sg_explore_session, 1);
 
     sg_explore_content_init(&s->content);
+    sg_explore_content_init(&s->base);
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
         for (unsigned k = 0; k < SG_TRACE_EXTENTS; k++) {
             s->visible[i][k].fd = s->media[i][k].fd = -1;
@@ -73,7 +78,7 @@ static int write_results(struct sg_explore_session *s)
     return good ? sg_explore_verdict(s) : SG_EXPLORE_FAILED;
 }
 
-/* Which images are wanted.  False: their plans cannot be read; a message is on stderr. */
+/* Which images are wanted.  False: a file of theirs cannot be read; a message is on stderr. */
 static bool get_images(struct sg_explore_session *s)
 {
     struct sg_explore_wanted want = { .strategies = &s->o.strategies };
@@ -85,6 +90,11 @@ static bool get_images(struct sg_explore_session *s)
         }
         want.plans = s->plans;
     }
+    if ((s->o.reads && !sg_explore_read_lines(s->o.reads, &s->reads)) ||
+        (s->o.onto && !sg_explore_onto_open(&s->onto, s->o.onto))) {
+        return false;
+    }
+    s->o.strategies.reads = &s->reads;
     if (s->plans || sg_crash_strategies_any(&s->o.strategies)) {
         s->images = sg_explore_images_new(s->o.out, &want);
     }
@@ -93,7 +103,7 @@ static bool get_images(struct sg_explore_session *s)
 
 static int explore(struct sg_explore_session *s)
 {
-    int (*const passes[])(struct sg_explore_session * s) = {
+    int (*const passes[])(struct sg_explore_session *s) = {
         sg_explore_pass_1,
         sg_explore_pass_2,
         sg_explore_pass_3,

@@ -19,16 +19,20 @@ static const char usage[] =
     "  --ddio LIST       on, off or all (all)\n"
     "  --acks LIST       what counts as an acknowledgement: flush, write, send, read, atomic,\n"
     "                    acknowledged, durable, state; marks are the last three (flush,marks)\n"
-    "  --strategy LIST   images to write: exhaustive, only, all-but, random[:N[:SEED]] (none)\n"
+    "  --strategy LIST   images to write: exhaustive, only, all-but, random[:N[:SEED]], reads\n"
+    "                    (none); with cluster[:N] only at N crash points of each cluster (3)\n"
     "  --max-images N    at most so many images; what is left out is counted (10000)\n"
+    "  --reads FILE      for reads: what the checker reads, a range \"ADDRESS LENGTH\" a line\n"
+    "  --reads-per-point N  at most so many plans of reads at a crash point (4096)\n"
     "  --plans FILE      the images of these plans instead, to show some of them again\n"
     "  --base NAME=FILE  content of an extent at the start, if the trace does not have it\n"
+    "  --onto IMAGE      the trace begins with this image; --base has what the image differs from\n"
     "  --help            this text\n"
     "\n"
     "Exit status: 0 no bug, 1 bugs, 2 wrong arguments, 3 a trace cannot be used, 4 no verdict\n"
     "(nothing was promised), 5 failure\n";
 
-enum { MAX_IMAGES = 10000, RANDOM_IMAGES = 100 };
+enum { MAX_IMAGES = 10000, RANDOM_IMAGES = 100, CLUSTER = 3, READS_PER_POINT = 4096 };
 
 static bool complain(int *status, const char *what, const char *word)
 {
@@ -79,6 +83,14 @@ static bool random_of(const char *word, struct sg_crash_strategies *s)
     return good;
 }
 
+/* "cluster", "cluster:N". */
+static bool cluster_of(const char *word, struct sg_crash_strategies *s)
+{
+    s->cluster = CLUSTER;
+    return strcmp(word, "cluster") == 0 ||
+           (g_str_has_prefix(word, "cluster:") && number_of(strchr(word, ':') + 1, 1, &s->cluster));
+}
+
 static bool strategy_of(const char *word, struct sg_crash_strategies *s)
 {
     for (unsigned i = 0; i < SG_CRASH_STRATEGIES; i++) {
@@ -87,6 +99,9 @@ static bool strategy_of(const char *word, struct sg_crash_strategies *s)
             s->use[i] = true;
             return true;
         }
+    }
+    if (g_str_has_prefix(word, "cluster")) {
+        return cluster_of(word, s);
     }
     s->use[SG_CRASH_RANDOM] = true;
     return random_of(word, s);
@@ -133,6 +148,13 @@ static bool parse_texts(struct sg_explore_options *o, const struct texts *t, int
     if (o->plans && t->strategy) {
         return complain(status, "--plans and --strategy do not go together", NULL);
     }
+    if (o->strategies.cluster && !sg_crash_strategies_any(&o->strategies)) {
+        return complain(status, "cluster chooses crash points only: name another strategy, too",
+                        t->strategy);
+    }
+    if (o->strategies.use[SG_CRASH_READS] != (o->reads != NULL)) {
+        return complain(status, "--strategy reads and --reads FILE go together", NULL);
+    }
     if (!o->out) {
         return complain(status, "--out is missing", NULL);
     }
@@ -143,6 +165,27 @@ static bool parse_texts(struct sg_explore_options *o, const struct texts *t, int
         return complain(status, "too many traces", NULL);
     }
     return true;
+}
+
+/* An option with a text of its own; false: it is none of these. */
+static bool take_text(int c, struct sg_explore_options *o, struct texts *t)
+{
+    const struct {
+        char c;
+        const char **to;
+    } row[] = {
+        { 'o', &o->out },      { 't', &o->target }, { 'd', &t->domain },
+        { 'i', &t->ddio },     { 'a', &t->acks },   { 'p', &o->plans },
+        { 's', &t->strategy }, { 'r', &o->reads },  { 'n', &o->onto },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(row); i++) {
+        if (row[i].c == c) {
+            *row[i].to = optarg;
+            return true;
+        }
+    }
+    return false;
 }
 
 bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int *status)
@@ -156,6 +199,9 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
         { "strategy", required_argument, NULL, 's' },
         { "max-images", required_argument, NULL, 'm' },
         { "plans", required_argument, NULL, 'p' },
+        { "reads", required_argument, NULL, 'r' },
+        { "reads-per-point", required_argument, NULL, 'q' },
+        { "onto", required_argument, NULL, 'n' },
         { "base", required_argument, NULL, 'b' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
@@ -163,27 +209,11 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
     struct texts texts = { .domain = "all", .ddio = "all", .acks = "flush,marks" };
     int c;
 
-    *o = (struct sg_explore_options){ .strategies.max_images = MAX_IMAGES };
+    *o = (struct sg_explore_options){
+        .strategies = { .max_images = MAX_IMAGES, .reads_per_point = READS_PER_POINT },
+    };
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (c) {
-        case 'o':
-            o->out = optarg;
-            break;
-        case 't':
-            o->target = optarg;
-            break;
-        case 'd':
-            texts.domain = optarg;
-            break;
-        case 'i':
-            texts.ddio = optarg;
-            break;
-        case 'a':
-            texts.acks = optarg;
-            break;
-        case 's':
-            texts.strategy = optarg;
-            break;
         case 'm':
             if (!number_of(optarg, 1, &o->strategies.max_images)) {
                 return complain(status, "--max-images needs a number", optarg);
@@ -195,15 +225,20 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
             }
             o->base[o->bases++] = optarg;
             break;
-        case 'p':
-            o->plans = optarg;
+        case 'q':
+            if (!number_of(optarg, 1, &o->strategies.reads_per_point)) {
+                return complain(status, "--reads-per-point needs a number", optarg);
+            }
             break;
         case 'h':
             fputs(usage, stdout);
             *status = SG_EXPLORE_GOOD;
             return false;
-        default: /* getopt said what */
-            *status = SG_EXPLORE_USAGE;
+        default:
+            if (take_text(c, o, &texts)) {
+                break;
+            }
+            *status = SG_EXPLORE_USAGE; /* getopt said what */
             return false;
         }
     }

@@ -26,6 +26,8 @@ struct sg_explore_options {
     const char *base[SG_TRACE_EXTENTS]; /* "NAME=FILE" */
     unsigned bases;
     const char *plans; /* file; NULL: strategies */
+    const char *reads; /* file; of that strategy */
+    const char *onto;  /* image that the trace begins with; NULL: with its base */
     char **trace;
     unsigned traces;
 };

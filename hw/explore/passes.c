@@ -184,20 +184,25 @@ static const char *base_of(const struct sg_explore_options *o, const char *name)
 
 static int read_bases(struct sg_explore_session *s, const struct sg_trace_header *header)
 {
+    const struct sg_trace_reader *reader = s->trace[s->target].reader;
+    struct sg_explore_content *content = s->o.onto ? &s->base : &s->content;
+
     for (unsigned i = 0; i < header->extent_count; i++) {
         const char *path = base_of(&s->o, header->extent[i].name);
 
-        if (header->extent[i].has_content) {
+        if (header->extent[i].has_content && !s->o.onto) {
             continue;
         }
         if (!path) {
             fprintf(stderr,
-                    "staghorn-explore: %s: the content of \"%s\" is not in the trace: give "
-                    "it by --base %s=FILE\n",
-                    s->trace[s->target].path, header->extent[i].name, header->extent[i].name);
+                    "staghorn-explore: %s: the %s of \"%s\" is not in the trace: give it by --base "
+                    "%s=FILE\n",
+                    s->trace[s->target].path, s->o.onto ? "base" : "content",
+                    header->extent[i].name, header->extent[i].name);
             return SG_EXPLORE_USAGE;
         }
-        if (!sg_explore_content_file(&s->content, i, path)) {
+        if (!sg_explore_content_file(content, i, path) ||
+            (s->o.onto && !sg_explore_onto_extent(&s->onto, reader, i, content, &s->content))) {
             return SG_EXPLORE_TRACE;
         }
     }
@@ -205,8 +210,8 @@ static int read_bases(struct sg_explore_session *s, const struct sg_trace_header
 }
 
 /* The memories of a platform, which get their content. */
-static int add_memories(struct sg_explore_session *s, unsigned platform,
-                        const struct sg_trace_header *header)
+static int add_memories(struct sg_explore_session *s, struct sg_crash_explorer *explorer,
+                        unsigned platform, const struct sg_trace_header *header)
 {
     struct sg_explore_trace *t = &s->trace[s->target];
 
@@ -215,6 +220,8 @@ static int add_memories(struct sg_explore_session *s, unsigned platform,
         struct sg_explore_mapping *media = &s->media[platform][i];
         uint64_t size = header->extent[i].size;
 
+        sg_explore_unmap(visible);
+        sg_explore_unmap(media);
         if (!sg_explore_map(visible, &s->content, i, size) ||
             !sg_explore_map(media, &s->content, i, size)) {
             return no_memory("the persistent memory of a platform");
@@ -224,7 +231,7 @@ static int add_memories(struct sg_explore_session *s, unsigned platform,
             sg_explore_ended(t); /* says so */
             return SG_EXPLORE_TRACE;
         }
-        sg_crash_explorer_add(s->explorer, platform, visible->octets, media->octets);
+        sg_crash_explorer_add(explorer, platform, visible->octets, media->octets);
     }
     return SG_EXPLORE_GOOD;
 }
@@ -235,15 +242,21 @@ static bool begin_images(struct sg_explore_session *s, const struct sg_crash_exp
     const struct sg_trace_reader *reader = s->trace[s->target].reader;
     const struct sg_trace_header *header = sg_trace_header(reader);
     struct sg_crash_image_head head = { .extent_count = header->extent_count };
+    struct sg_crash_image_run run;
 
     memcpy(head.run, header->run, sizeof(head.run));
     memcpy(head.machine, header->machine, sizeof(head.machine));
     for (unsigned i = 0; i < header->extent_count; i++) {
         head.extent[i] = header->extent[i];
-        memcpy(head.base[i], sg_trace_start_hash(reader, i), SG_TRACE_HASH);
+        memcpy(head.base[i],
+               s->o.onto ? s->onto.image.head.base[i] : sg_trace_start_hash(reader, i),
+               SG_TRACE_HASH);
     }
-    return sg_explore_images_begin(s->images, &head, &s->content, what, s->explorer,
-                                   s->trace[s->target].machine);
+    while (s->o.onto && sg_crash_image_next(&s->onto.image, &run)) {
+        sg_explore_images_touch_range(s->images, run.addr, run.bad ? 0 : run.len);
+    }
+    return sg_explore_images_begin(s->images, &head, s->o.onto ? &s->base : &s->content, what,
+                                   s->explorer, s->trace[s->target].machine);
 }
 
 static void at_point(void *opaque, unsigned platform, struct sg_persist *p, uint64_t behind)
@@ -256,14 +269,13 @@ static void at_point(void *opaque, unsigned platform, struct sg_persist *p, uint
     }
 }
 
-static int explore_events(struct sg_explore_session *s)
+static int explore_events(struct sg_explore_session *s, struct sg_crash_explorer *explorer)
 {
     struct sg_explore_trace *t = &s->trace[s->target];
     const struct sg_trace_event *e;
 
     while (s->images_status == SG_EXPLORE_GOOD && (e = sg_trace_next(t->reader))) {
-        const char *wrong =
-            sg_crash_explorer_event(s->explorer, e, sg_trace_name(t->reader, e->name));
+        const char *wrong = sg_crash_explorer_event(explorer, e, sg_trace_name(t->reader, e->name));
 
         if (wrong) {
             return invalid(t, e->number, wrong);
@@ -275,10 +287,7 @@ static int explore_events(struct sg_explore_session *s)
     if (s->images_status == SG_EXPLORE_GOOD && !sg_explore_ended(t)) {
         return SG_EXPLORE_TRACE;
     }
-    sg_crash_explorer_end(s->explorer);
-    if (s->images && s->images_status == SG_EXPLORE_GOOD) {
-        s->images_status = sg_explore_images_end(s->images, s->o.platform);
-    }
+    sg_crash_explorer_end(explorer);
     return (int)s->images_status;
 }
 
@@ -294,6 +303,46 @@ static struct sg_crash_exploration exploration(struct sg_explore_session *s)
         .point = s->images ? at_point : NULL,
         .opaque = s,
     };
+}
+
+/* The images once more, of crash points that are spread over the run: not all of them fitted. */
+static int explore_again(struct sg_explore_session *s)
+{
+    struct sg_explore_trace *t = &s->trace[s->target];
+    struct sg_crash_exploration what;
+    struct sg_crash_explorer *explorer;
+    const char *wrong;
+    int status = SG_EXPLORE_GOOD;
+
+    if (!sg_explore_open(t, NULL, NULL)) {
+        return SG_EXPLORE_TRACE;
+    }
+    what = exploration(s);
+    explorer = sg_crash_explorer_new(&what, &wrong);
+    if (!explorer) {
+        return invalid(t, 0, wrong);
+    }
+    sg_explore_images_again(s->images, explorer);
+    for (unsigned i = 0; i < s->o.platforms && status == SG_EXPLORE_GOOD; i++) {
+        status = add_memories(s, explorer, i, what.header);
+    }
+    if (status == SG_EXPLORE_GOOD) {
+        status = explore_events(s, explorer);
+    }
+    sg_crash_explorer_free(explorer);
+    return status;
+}
+
+static int end_images(struct sg_explore_session *s)
+{
+    int status = SG_EXPLORE_GOOD;
+
+    if (s->images && sg_explore_images_again(s->images, NULL)) {
+        status = explore_again(s);
+    }
+    return s->images && status == SG_EXPLORE_GOOD
+               ? (int)sg_explore_images_end(s->images, s->o.platform)
+               : status;
 }
 
 int sg_explore_pass_2(struct sg_explore_session *s)
@@ -319,13 +368,16 @@ int sg_explore_pass_2(struct sg_explore_session *s)
         return invalid(t, 0, wrong);
     }
     for (unsigned i = 0; i < s->o.platforms && status == SG_EXPLORE_GOOD; i++) {
-        status = add_memories(s, i, what.header);
+        status = add_memories(s, s->explorer, i, what.header);
     }
     if (status == SG_EXPLORE_GOOD && s->images && !begin_images(s, &what)) {
         status = SG_EXPLORE_FAILED;
     }
     if (status == SG_EXPLORE_GOOD) {
-        status = explore_events(s);
+        status = explore_events(s, s->explorer);
+    }
+    if (status == SG_EXPLORE_GOOD) {
+        status = end_images(s);
     }
     if (status == SG_EXPLORE_GOOD) {
         s->bugs = sg_crash_bugs(s->explorer, s->o.platforms);

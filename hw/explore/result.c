@@ -90,8 +90,30 @@ static void put_name(struct json *j, const char *key, const struct sg_crash_plat
     json_text(j, key, name);
 }
 
-static void put_images(struct json *j, const struct sg_explore_images_counts *c)
+/* What of "reads" and of clusters was left out. */
+static void put_left_out(struct json *j, const struct sg_explore_session *s, unsigned platform)
 {
+    const struct sg_explore_images_counts *c = sg_explore_images_counts(s->images, platform);
+
+    json_switch(j, "points-spread", sg_explore_images_spread(s->images));
+    if (s->o.strategies.cluster) {
+        json_number(j, "clusters", sg_explore_images_clusters(s->images, platform));
+        json_number(j, "points-like-others", c->clustered);
+    }
+    if (s->o.strategies.use[SG_CRASH_READS]) {
+        json_number(j, "lines-read", sg_crash_reads_lines(&s->reads));
+        json_number(j, "points-cut-short", c->cut_short);
+        json_open(j, "cut-short-behind", '[');
+        for (unsigned i = 0; i < c->cut_short && i < SG_EXPLORE_CUT_SHORT; i++) {
+            json_number(j, NULL, c->cut_behind[i]);
+        }
+        json_close(j, ']');
+    }
+}
+
+static void put_images(struct json *j, const struct sg_explore_session *s, unsigned platform)
+{
+    const struct sg_explore_images_counts *c = sg_explore_images_counts(s->images, platform);
     GString *ways = g_string_new(NULL);
 
     sg_crash_count_text(&c->ways, ways);
@@ -100,6 +122,7 @@ static void put_images(struct json *j, const struct sg_explore_images_counts *c)
     json_number(j, "points-with-more-ways", c->uncounted);
     json_number(j, "points-explored", c->points);
     json_number(j, "points-left-out", c->left_out);
+    put_left_out(j, s, platform);
     for (unsigned i = 0; i < SG_CRASH_STRATEGIES; i++) {
         if (c->plans[i]) {
             json_open(j, sg_crash_strategy_name((enum sg_crash_strategy)i), '{');
@@ -133,7 +156,7 @@ static void put_platform(struct json *j, const struct sg_explore_session *s, uns
     json_number(j, "causes-unlisted", v->unlisted);
     json_number(j, "crash-points", v->points);
     if (s->images) {
-        put_images(j, sg_explore_images_counts(s->images, platform));
+        put_images(j, s, platform);
     }
     json_close(j, '}');
 }

@@ -9,6 +9,7 @@
 #include "images.h"
 #include "input.h"
 #include "memory.h"
+#include "onto.h"
 #include "options.h"
 
 /* What the reading of a trace came to. */
@@ -31,7 +32,10 @@ struct sg_explore_session {
     struct sg_crash_promises *promises;
     struct sg_crash_issuers issuers;
 
-    struct sg_explore_content content;
+    struct sg_explore_content content; /* at the start */
+    struct sg_explore_content base;    /* with --onto: of its image */
+    struct sg_explore_onto onto;
+    struct sg_crash_reads reads; /* of --reads */
     struct sg_explore_mapping visible[SG_CRASH_PLATFORMS][SG_TRACE_EXTENTS];
     struct sg_explore_mapping media[SG_CRASH_PLATFORMS][SG_TRACE_EXTENTS];
     struct sg_crash_explorer *explorer;

@@ -72,6 +72,33 @@ static void note_promises(const struct sg_explore_session *s, GPtrArray *notes)
     }
 }
 
+static void note_left_out(const struct sg_explore_session *s, unsigned platform, const char *name,
+                          GPtrArray *notes)
+{
+    const struct sg_explore_images_counts *c = sg_explore_images_counts(s->images, platform);
+    uint64_t points = sg_crash_explorer_verdict(s->explorer, platform)->points;
+
+    if (c->left_out) {
+        note(notes,
+             "%s: the images of %" PRIu64 " crash points of %" PRIu64
+             " were left out, wholly or in part: --max-images.  Those that were explored are "
+             "spread over the run.",
+             name, c->left_out, points);
+    }
+    if (c->clustered) {
+        note(notes,
+             "%s: %" PRIu64 " crash points of %" PRIu64
+             " were left out, because the same stores may be lost at others (cluster:%" PRIu64 ").",
+             name, c->clustered, points, s->o.strategies.cluster);
+    }
+    if (c->cut_short) {
+        note(notes,
+             "%s: at %" PRIu64 " crash points, of which the first is behind event %" PRIu64
+             ", not all answers about the lines of --reads were explored: --reads-per-point.",
+             name, c->cut_short, c->cut_behind[0]);
+    }
+}
+
 static void note_platforms(const struct sg_explore_session *s, GPtrArray *notes)
 {
     for (unsigned i = 0; s->explorer && i < s->o.platforms; i++) {
@@ -83,11 +110,8 @@ static void note_platforms(const struct sg_explore_session *s, GPtrArray *notes)
             note(notes, "%s: not judged from event %" PRIu64 " on (%" PRIu64 " promises): %s.",
                  name, v->end, v->not_judged, v->why);
         }
-        if (s->images && sg_explore_images_counts(s->images, i)->left_out) {
-            note(notes,
-                 "%s: the images of %" PRIu64 " crash points of %" PRIu64
-                 " were left out, wholly or in part: --max-images.",
-                 name, sg_explore_images_counts(s->images, i)->left_out, v->points);
+        if (s->images) {
+            note_left_out(s, i, name, notes);
         }
         if (v->unlisted) {
             note(notes, "%s: %" PRIu64 " broken promises have causes beyond the first %d.", name,

@@ -33,6 +33,9 @@ Exit status: 0: no bug; 1: bugs; 2: wrong arguments; 3: a trace cannot be used; 
 because nothing was promised; others: it did not work."""
 
 
+READS = ("reads", "reads_per_point")
+
+
 def say(text):
     print(text, file=sys.stderr, flush=True)
 
@@ -65,7 +68,7 @@ def do_record(args):
 
 def do_explore(args):
     options = []
-    for name in ("target", "domain", "ddio", "acks", "strategy", "max_images"):
+    for name in ("target", "domain", "ddio", "acks", "strategy", "max_images") + READS:
         value = getattr(args, name)
         if value is not None:
             options += ["--" + name.replace("_", "-"), str(value)]
@@ -166,7 +169,14 @@ def _add_explore(verbs):
         help="what acknowledges: flush, write, send, read, atomic, marks [flush,marks]",
     )
     add_option(
-        "--strategy", metavar="LIST", help="write images: only, all-but, random:N:SEED, exhaustive"
+        "--strategy",
+        metavar="LIST",
+        help="write images: only, all-but, random:N:SEED, exhaustive, reads; with cluster:N only at "
+        "so many crash points that are alike",
+    )
+    add_option("--reads", metavar="FILE", help="with reads: lines ADDRESS LENGTH of what is read")
+    add_option(
+        "--reads-per-point", type=int, metavar="N", help="plans of reads at a crash point [4096]"
     )
     add_option("--max-images", type=int, metavar="N", help="at most so many [10000]")
     add_option(

@@ -6,7 +6,7 @@
 static const char *const strategy_name[SG_CRASH_STRATEGIES] = {
     [SG_CRASH_ONLY] = "only",     [SG_CRASH_ALL_BUT] = "all-but",
     [SG_CRASH_RANDOM] = "random", [SG_CRASH_EXHAUSTIVE] = "exhaustive",
-    [SG_CRASH_GIVEN] = "plans",
+    [SG_CRASH_READS] = "reads",   [SG_CRASH_GIVEN] = "plans",
 };
 
 const char *sg_crash_strategy_name(enum sg_crash_strategy s)
@@ -68,6 +68,9 @@ static uint32_t answer(struct sg_crash_planner *x, const struct sg_persist_choic
     }
     if (x->now == SG_CRASH_RANDOM) {
         return random_answer(x, q->n);
+    }
+    if (x->now == SG_CRASH_READS) {
+        return q->n - 1;
     }
     if (x->now == SG_CRASH_EXHAUSTIVE || (x->now == SG_CRASH_ONLY && x->number == 1)) {
         return 0; /* a question that was not asked before; nothing at all survives */
@@ -182,13 +185,60 @@ static bool next_exhaustive(struct sg_crash_planner *x)
     return true;
 }
 
+/* Does the order matter in which queues arrive?  In "whole" S1 arrives, and nobody is asked. */
+static bool order_matters(const struct sg_crash_planner *x)
+{
+    bool matters = sg_persist_config(x->p)->domain == SG_PERSIST_WHOLE;
+
+    for (guint i = 0; i < x->asked->len && !matters; i++) {
+        const struct sg_crash_asked *q = asked(x->asked, i);
+        const struct sg_persist_choice of = { .what = q->what, .unit = q->unit, .qpn = q->qpn };
+
+        matters = (q->what == SG_PERSIST_CHOICE_POSTED || q->what == SG_PERSIST_CHOICE_PLACED) &&
+                  sg_crash_reads_less(x->strategies->reads, x->p, &of, q->n) != UINT32_MAX;
+    }
+    return matters;
+}
+
+/* The next answer that makes a difference to who reads.  False: there is none. */
+static bool take_less(const struct sg_crash_planner *x, struct sg_crash_asked *q)
+{
+    const struct sg_persist_choice of = { .what = q->what, .unit = q->unit, .qpn = q->qpn };
+    uint32_t less = q->taken - 1; /* of 0: UINT32_MAX */
+
+    if (q->what == SG_PERSIST_CHOICE_ORDER) {
+        less = order_matters(x) ? less : UINT32_MAX;
+    } else if (q->what != SG_PERSIST_CHOICE_LINE) {
+        less = sg_crash_reads_less(x->strategies->reads, x->p, &of, q->taken);
+    } else if (!sg_crash_reads_has(x->strategies->reads, q->addr)) {
+        less = UINT32_MAX;
+    }
+    q->taken = less == UINT32_MAX ? q->taken : less;
+    return less != UINT32_MAX;
+}
+
+/* As exhaustive, from the last answer downwards. */
+static bool next_reads(struct sg_crash_planner *x)
+{
+    GArray *list = x->asked;
+
+    if (!x->number) {
+        g_array_set_size(list, 0);
+        return true;
+    }
+    while (list->len && !take_less(x, asked(list, list->len - 1))) {
+        g_array_set_size(list, list->len - 1);
+    }
+    x->cut_short = list->len && x->number >= x->strategies->reads_per_point;
+    return list->len && !x->cut_short;
+}
+
 const struct sg_persist_policy *sg_crash_planner_next(struct sg_crash_planner *x)
 {
-    static bool (*const next[SG_CRASH_GIVEN])(struct sg_crash_planner * x) = {
-        [SG_CRASH_ONLY] = next_linear,
-        [SG_CRASH_ALL_BUT] = next_linear,
-        [SG_CRASH_RANDOM] = next_random,
-        [SG_CRASH_EXHAUSTIVE] = next_exhaustive,
+    static bool (*const next[SG_CRASH_GIVEN])(struct sg_crash_planner *x) = {
+        [SG_CRASH_ONLY] = next_linear,   [SG_CRASH_ALL_BUT] = next_linear,
+        [SG_CRASH_RANDOM] = next_random, [SG_CRASH_EXHAUSTIVE] = next_exhaustive,
+        [SG_CRASH_READS] = next_reads,
     };
 
     x->number += x->begun;
@@ -245,7 +295,7 @@ void sg_crash_plan_text(const struct sg_crash_planner *x, GString *out)
     if (x->now == SG_CRASH_GIVEN) {
         return; /* its owner knows which */
     }
-    if (x->now == SG_CRASH_RANDOM) {
+    if (x->now == SG_CRASH_RANDOM || x->now == SG_CRASH_READS) {
         g_string_append_printf(out, " %" G_GUINT64_FORMAT, x->number);
     } else if (x->now != SG_CRASH_EXHAUSTIVE) {
         if (x->now == SG_CRASH_ONLY && x->number == 1) {

@@ -7,6 +7,7 @@
  *   all-but      the same, but all lines keep everything except one
  *   random       each answer at random, from a seed; the extremes are preferred
  *   exhaustive   all answers to all questions
+ *   reads        all answers about the lines that somebody reads; of all else everything survives
  *   plans        those that somebody gives (deviation.h)
  *
  * With the first two also goes: of each queue (S1, a store buffer) everything but its last so many
@@ -21,12 +22,14 @@
 #define SG_CRASH_PLAN_H
 
 #include "crash/deviation.h"
+#include "crash/reads.h"
 
 enum sg_crash_strategy {
     SG_CRASH_ONLY,
     SG_CRASH_ALL_BUT,
     SG_CRASH_RANDOM,
     SG_CRASH_EXHAUSTIVE,
+    SG_CRASH_READS,
     SG_CRASH_GIVEN, /* not by name: the owner has the plans */
     SG_CRASH_STRATEGIES,
 };
@@ -35,6 +38,9 @@ struct sg_crash_strategies {
     bool use[SG_CRASH_STRATEGIES];
     uint64_t random, seed; /* so many random plans at each crash point */
     uint64_t max_images;   /* of a run; for the owner of the plans */
+    uint64_t cluster;      /* crash points of a cluster, likewise; 0: all */
+    const struct sg_crash_reads *reads;
+    uint64_t reads_per_point; /* so many plans of "reads" at most */
 };
 
 const char *sg_crash_strategy_name(enum sg_crash_strategy s); /* "all-but" */
@@ -42,13 +48,15 @@ bool sg_crash_strategies_any(const struct sg_crash_strategies *s);
 
 struct sg_crash_planner {
     const struct sg_crash_strategies *strategies;
-    uint64_t point;  /* number of the crash point: part of random seeds */
-    uint8_t now;     /* enum sg_crash_strategy */
-    bool begun;      /* the strategy has had a plan */
-    uint64_t number; /* of the plan in its strategy, from 0 */
-    GArray *asked;   /* struct sg_crash_asked: questions of the last cut, as far as answered */
-    GArray *lost;    /* struct sg_persist_lost: what that cut loses */
-    guint at;        /* question of the cut under way */
+    uint64_t point;             /* number of the crash point: part of random seeds */
+    const struct sg_persist *p; /* the state before the cut; to be set for "reads" */
+    bool cut_short;             /* "reads" had more plans */
+    uint8_t now;                /* enum sg_crash_strategy */
+    bool begun;                 /* the strategy has had a plan */
+    uint64_t number;            /* of the plan in its strategy, from 0 */
+    GArray *asked; /* struct sg_crash_asked: questions of the last cut, as far as answered */
+    GArray *lost;  /* struct sg_persist_lost: what that cut loses */
+    guint at;      /* question of the cut under way */
     /* only, all-but: the question and the answer that differ from the first plan's. */
     GArray *first; /* struct sg_crash_asked: of the first plan */
     guint question;

@@ -53,6 +53,15 @@ struct sg_persist_uncertain {
 uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t seq,
                               struct sg_persist_uncertain *why);
 
+typedef void sg_persist_queue_line(void *opaque, uint32_t number, uint64_t line);
+/*
+ * The lines in the queue or buffer that a question is about, before the cut: the entry with this
+ * number is the first that is lost if the answer is the number.  Returns how many entries there
+ * are; 0 for other questions.
+ */
+uint32_t sg_persist_queue_lines(const struct sg_persist *p, const struct sg_persist_choice *q,
+                                sg_persist_queue_line *line, void *opaque);
+
 /* The memories of one extent of a clone: of the same size, contents equal to the original's. */
 struct sg_persist_memory {
     uint8_t *visible, *media; /* aligned to 8; owned by the caller; outlive the clone */

@@ -15,28 +15,32 @@ static bool sink(void *opaque, const uint8_t *octets, size_t len)
 static void begin(struct xr_machine *m, const struct sg_trace_header *header,
                   const uint8_t *content)
 {
+    uint8_t hash[1][SG_TRACE_HASH];
+
     m->file = g_byte_array_new();
     m->writer = sg_trace_writer_new(header, sink, m->file);
-    if (header->extent_count) {
+    if (header->extent_count && header->extent[0].has_content) {
         T_TRUE(sg_trace_writer_content(m->writer, 0, content));
+    } else if (header->extent_count) {
+        sg_trace_hash_memory(content, XR_SIZE, hash[0]);
     }
-    T_TRUE(sg_trace_writer_start(m->writer, NULL));
+    T_TRUE(sg_trace_writer_start(m->writer, hash));
 }
 
 void xr_init(struct xr *r, const char *told)
 {
     static const uint8_t zeros[XR_SIZE] __attribute__((aligned(8)));
 
-    xr_init_content(r, told, zeros);
+    xr_init_content(r, told, zeros, true);
 }
 
-void xr_init_content(struct xr *r, const char *told, const uint8_t content[XR_SIZE])
+void xr_init_content(struct xr *r, const char *told, const uint8_t content[XR_SIZE], bool within)
 {
     struct sg_trace_header target = {
         .run = { 1 },
         .machine = { 2 },
         .extent_count = 1,
-        .extent = { { .base = XR_BASE, .size = XR_SIZE, .has_content = true, .name = "pmem" } },
+        .extent = { { .base = XR_BASE, .size = XR_SIZE, .has_content = within, .name = "pmem" } },
         .text = { [SG_TRACE_MACHINE] = "target",
                   [SG_TRACE_PLATFORM] = told,
                   [SG_TRACE_CONFIG] = "cpu-tracking=on\nplacement-delay=0\nposted-drain=eager\n" },

@@ -40,8 +40,8 @@ struct xr {
 
 /* told: the header's text SG_TRACE_PLATFORM. */
 void xr_init(struct xr *r, const char *told);
-/* With this content of the memory at the start. */
-void xr_init_content(struct xr *r, const char *told, const uint8_t content[XR_SIZE]);
+/* With this content of the memory at the start; within: the trace has it. */
+void xr_init_content(struct xr *r, const char *told, const uint8_t content[XR_SIZE], bool within);
 void xr_free(struct xr *r);
 /* Adds an event; returns its number. */
 uint64_t xr_event(struct xr *r, unsigned machine, struct sg_trace_event e);

@@ -10,6 +10,7 @@ enum { LOG = 0, STATUS = 8192 };
 
 #define TOLD "persistence-domain=memory-controller\n"
 
+static const uint8_t start_of_zeros[XR_SIZE];
 static uint64_t status_event;
 static uint8_t content[XR_SIZE] __attribute__((aligned(8)));
 
@@ -29,7 +30,7 @@ static void record(void)
     for (unsigned i = 0; i < XR_SIZE; i++) {
         content[i] = i % 4096 < 64 ? (uint8_t)(i / 4096 + 1) : 0;
     }
-    xr_init_content(&r, TOLD, content);
+    xr_init_content(&r, TOLD, content, true);
     xr_connect(&r, 1, 7000);
     xr_write(&r, 1, LOG, 0x1111, false);
     xr_write(&r, 1, LOG + 64, 0x2222, false);
@@ -254,11 +255,120 @@ static void wrong_plans(void)
     pr_expect("--out out --plans plans.json --strategy only target.trace", 2, "do not go together");
 }
 
+/* ---- A second cut ---- */
+
+/* Changes what the status' line has, in a machine that begins with this content. */
+static void record_again(const uint8_t start[XR_SIZE], bool within)
+{
+    struct xr r;
+
+    xr_init_content(&r, TOLD, start, within);
+    xr_store(&r, 0x402000, STATUS + 128, 2, 0);
+    xr_sfence(&r);
+    xr_durable(&r, STATUS + 128, 8);
+    save_traces(&r);
+}
+
+/* The memory with an image of a folder on the base. */
+static void load(const char *folder, const char *name, uint8_t memory[XR_SIZE],
+                 const uint8_t hash[SG_TRACE_HASH])
+{
+    char *leaf = g_strdup_printf("%s/images/%s.image", folder, name);
+    struct sg_crash_image image;
+    struct sg_crash_image_run run;
+    gsize len;
+    char *octets = pr_contents(leaf, &len);
+
+    memcpy(memory, content, XR_SIZE);
+    T_NULL(sg_crash_image_open(&image, (const uint8_t *)octets, len));
+    T_EQ_MEM(image.head.base[0], hash, SG_TRACE_HASH);
+    while (sg_crash_image_next(&image, &run)) {
+        memcpy(memory + (run.addr - XR_BASE), run.octets, run.len);
+    }
+    sg_crash_image_clear(&image);
+    g_free(octets);
+    g_free(leaf);
+}
+
+/* All images of the second run differ from the first one's only where it stored. */
+static void expect_nested(const uint8_t start[XR_SIZE], const uint8_t hash[SG_TRACE_HASH])
+{
+    struct json_value *file = read_json("again/images.json");
+    const struct json_value *images = images_of(file);
+    unsigned stored = 0;
+
+    for (guint i = 0; i < images->items->len; i++) {
+        uint8_t memory[XR_SIZE];
+
+        load("again", image_of(item(images, i)), memory, hash);
+        stored += memory[STATUS + 128] == 2;
+        memset(memory + STATUS + 128, 0, 8);
+        T_EQ_MEM(memory, start, XR_SIZE);
+    }
+    T_TRUE(stored > 0 && stored < images->items->len);
+    json_free(file);
+}
+
+static void nested(void)
+{
+    uint8_t start[XR_SIZE] __attribute__((aligned(8))), hash[SG_TRACE_HASH];
+    struct json_value *file;
+    char *again, *text;
+
+    record();
+    pr_expect("--out out --strategy only --domain adr target.trace client.trace", 1, "Bug 1");
+    sg_trace_hash_memory(content, XR_SIZE, hash);
+    file = read_json("out/images.json");
+    again = g_strdup_printf("--out again --domain adr --strategy exhaustive --base "
+                            "pmem=out/base/pmem.raw --onto out/images/%s.image target.trace",
+                            image_of(item(images_of(file), 3)));
+    load("out", image_of(item(images_of(file), 3)), start, hash);
+    T_TRUE(memcmp(start, content, XR_SIZE) != 0);
+    for (unsigned within = 0; within < 2; within++) {
+        record_again(start, within);
+        pr_expect(again, 1, "Bug 1");
+        text = hex(hash, SG_TRACE_HASH);
+        pr_expect_in("again/images.json", text);
+        g_free(text);
+        text = pr_contents("again/base/pmem.raw", NULL);
+        T_EQ_MEM(text, content, XR_SIZE);
+        g_free(text);
+        expect_nested(start, hash);
+    }
+    record_again(content, true);
+    pr_expect(again, 3, "does not begin with the image");
+    g_free(again);
+    json_free(file);
+}
+
+static void wrong_nesting(void)
+{
+    struct json_value *file;
+    char *onto, *line;
+
+    record();
+    pr_expect("--out out --strategy only --domain adr target.trace client.trace", 1, "Bug 1");
+    file = read_json("out/images.json");
+    onto = g_strdup_printf("--out again --strategy only --onto out/images/%s.image target.trace",
+                           image_of(item(images_of(file), 0)));
+    pr_expect(onto, 2, "give it by --base pmem=FILE");
+    pr_save("zeros", start_of_zeros, XR_SIZE);
+    line = g_strconcat(onto, " --base pmem=zeros", NULL);
+    pr_expect(line, 3, "is not the base of the image");
+    g_free(line);
+    g_free(onto);
+    pr_expect("--out again --onto missing target.trace", 2, "missing");
+    pr_expect("--out again --onto target.trace target.trace", 2, "it is no image");
+    json_free(file);
+}
+
 static const struct t_case cases[] = {
     { "the base of the images is written", base },
     { "deviations make the same images again", again },
     { "deviations name what they lose", lost },
     { "plans that are wrong are refused", wrong_plans },
+    { "images of a run that began with an image", nested },
+    { "an image that a run did not begin with", wrong_nesting },
 };
 
 int main(int argc, char **argv)

@@ -157,6 +157,7 @@ static uint64_t put(struct xr *r, const struct gt_event *e)
 /* Plans that were given once more. */
 struct again {
     unsigned plans, reduced, other_image, unexplained, wrong, fewer_not_possible;
+    unsigned reads, exhaustive, unread, cut_short, forbidden; /* of "reads" */
 };
 
 struct at_points {
@@ -294,6 +295,63 @@ static void count(struct at_points *f, unsigned plans)
     sg_crash_count_fini(&sum);
 }
 
+/* ---- What a checker reads ---- */
+
+/* The parts of an image that are in these lines. */
+static void project(uint8_t image[GT_WORLD], unsigned lines)
+{
+    for (unsigned i = 0; i < GT_WORLD; i++) {
+        image[i] = lines >> i / GT_LINE & 1 ? image[i] : 0;
+    }
+}
+
+/* With "reads" each image that differs in these lines is found, with fewer cuts. */
+static void read_some(struct at_points *f, GHashTable *all, uint64_t behind, unsigned lines)
+{
+    struct sg_crash_reads reads;
+    struct sg_crash_strategies s = { .use = { [SG_CRASH_READS] = true },
+                                     .reads = &reads,
+                                     .reads_per_point = CUTS };
+    GHashTable *want = gt_set_new(), *got = gt_set_new();
+    const struct sg_persist_policy *policy;
+    struct sg_crash_planner plan;
+    uint8_t image[GT_WORLD];
+    GHashTableIter it;
+    gpointer each;
+
+    sg_crash_reads_init(&reads);
+    for (unsigned i = 0; i < GT_LINES; i++) {
+        if (lines >> i & 1) {
+            sg_crash_reads_add(&reads, XR_BASE + i * SG_PERSIST_LINE, SG_PERSIST_LINE);
+        }
+    }
+    sg_crash_reads_end(&reads);
+    g_hash_table_iter_init(&it, all);
+    while (g_hash_table_iter_next(&it, &each, NULL)) {
+        memcpy(image, each, GT_WORLD);
+        project(image, lines);
+        gt_set_add(want, image);
+    }
+    sg_crash_planner_init(&plan, &s, behind);
+    plan.p = f->p;
+    while ((policy = sg_crash_planner_next(&plan))) {
+        cut_image(f, policy, image);
+        f->sum->forbidden += !gt_set_has(all, image);
+        f->sum->reads++;
+        project(image, lines);
+        gt_set_add(got, image);
+    }
+    f->sum->cut_short += plan.cut_short;
+    g_hash_table_iter_init(&it, want);
+    while (g_hash_table_iter_next(&it, &each, NULL)) {
+        f->sum->unread += !gt_set_has(got, each);
+    }
+    sg_crash_planner_fini(&plan);
+    sg_crash_reads_fini(&reads);
+    g_hash_table_destroy(want);
+    g_hash_table_destroy(got);
+}
+
 static void point(void *opaque, unsigned platform, struct sg_persist *p, uint64_t behind)
 {
     static const struct sg_crash_strategies exhaustive = { .use = { [SG_CRASH_EXHAUSTIVE] =
@@ -303,12 +361,14 @@ static void point(void *opaque, unsigned platform, struct sg_persist *p, uint64_
     struct at_points *f = opaque;
     unsigned before = f->cuts;
     uint8_t image[GT_WORLD], kept[GT_WORLD];
+    GHashTable *here = gt_set_new();
 
     f->p = p;
     cut_image(f, &(struct sg_persist_policy){ .outcome = SG_PERSIST_KEEP_ALL }, kept);
     sg_crash_planner_init(&plan, &exhaustive, behind);
     while (!f->too_many && (policy = sg_crash_planner_next(&plan))) {
         look(f, behind, policy, image);
+        gt_set_add(here, image);
         if (f->cuts - before < AGAIN) {
             give(f, &plan, behind, image, kept);
         }
@@ -316,8 +376,13 @@ static void point(void *opaque, unsigned platform, struct sg_persist *p, uint64_
     }
     sg_crash_planner_fini(&plan);
     if (!f->too_many) {
+        f->sum->exhaustive += GT_LINES * (f->cuts - before);
         count(f, f->cuts - before);
+        for (unsigned lines = 1; lines < (1 << GT_LINES) - 1; lines++) {
+            read_some(f, here, behind, lines);
+        }
     }
+    g_hash_table_destroy(here);
 }
 
 /* ---- Comparison ---- */
@@ -426,6 +491,12 @@ static void exact(void)
                sum.images, sum.missing, sum.forbidden);
         T_NOTE("%u plans again, %u with fewer deviations, %u that cannot be", sum.again.plans,
                sum.again.reduced, sum.again.fewer_not_possible);
+        T_NOTE("lines that are read: %u cuts, with all lines %u", sum.again.reads,
+               sum.again.exhaustive);
+        T_EQ_U64(sum.again.unread, 0);
+        T_EQ_U64(sum.again.cut_short, 0);
+        T_EQ_U64(sum.again.forbidden, 0);
+        T_TRUE(sum.again.reads < sum.again.exhaustive);
         T_EQ_U64(sum.again.wrong, 0);
         T_EQ_U64(sum.again.other_image, 0);
         T_EQ_U64(sum.again.unexplained, 0);
