@@ -7,6 +7,8 @@ checker/ (what judged: its script, setup and programs), and the results.
 import hashlib
 import json
 import os
+import re
+import secrets
 import shutil
 from pathlib import Path
 
@@ -64,8 +66,6 @@ def copies_of(items):
 class Checker:
     """What judges an image.  Two checks belong together if their checkers have one identity."""
 
-    TEXTS = ("script", "setup", "memory")
-
     def __init__(self, script, setup="", copies=(), **settings):
         self.script, self.setup, self.copies = script, setup, list(copies)
         self.timeout = settings.get("timeout") or 10.0
@@ -100,12 +100,21 @@ class Checker:
     def save(self, folder):
         """Writes the checker with its programs to a folder, for `crash keep` and `crash merge`."""
         folder.mkdir(exist_ok=True)
-        for (file, _), one in zip(self.copies, self.settings()["copies"]):
-            target = folder / one["sha256"]
-            if not target.exists():
-                shutil.copy(file, str(target) + ".new")
-                os.replace(str(target) + ".new", target)
-        explore.write(folder / FILE, json.dumps(self.settings(), indent=1) + "\n")
+        found = self.settings()
+        for (file, _), one in zip(self.copies, found["copies"]):
+            target = _place(folder, one)
+            if not target.exists():  # several shards may do this at once
+                new = "%s.%s.new" % (target, secrets.token_hex(4))
+                shutil.copy(file, new)
+                os.replace(new, target)
+        explore.write(folder / FILE, json.dumps(found, indent=1) + "\n")
+
+
+def _place(folder, one):
+    """The file of a saved program, by its content and mode."""
+    if not re.match(r"[0-9a-f]{64}\Z", one["sha256"]) or not 0 <= one["mode"] <= 0o777:
+        raise KeyError("sha256")
+    return Path(folder) / ("%s-%o" % (one["sha256"], one["mode"]))
 
 
 def saved(folder):
@@ -114,7 +123,7 @@ def saved(folder):
     if found is None:
         return None
     try:
-        copies = [(Path(folder) / one["sha256"], one["path"]) for one in found["copies"]]
+        copies = [(_place(folder, one), one["path"]) for one in found["copies"]]
         keys = ("timeout", "memory", "cpus")
         settings = {key: found[key] for key in keys}
         return Checker(

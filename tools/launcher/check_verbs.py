@@ -71,9 +71,9 @@ def do_check(args):
             )
         )
         return check.NO_VERDICT
-    # What is there afterwards is of this check, also if it fails.
-    for name in (check_report.RESULT, check_report.JUNIT):
-        (explored.folder / name).unlink(missing_ok=True)
+    if not args.shard:  # what is there afterwards is of this check, also if it fails
+        for name in (check_report.RESULT, check_report.JUNIT):
+            (explored.folder / name).unlink(missing_ok=True)
     marks = None
     if args.compare:
         marks = compare.states(explored, selection.platforms[0], args.promises)
@@ -83,18 +83,27 @@ def do_check(args):
     if found["bugs"] and not args.no_reduce and not args.shard:
         if reduce.reduce_all(explored, checker, selection, found, marks, done, quiet):
             found = check_report.result(explored, checker, selection, done, marks)
+    if args.shard:
+        return _show(args, found)  # the files of results are those of all shards
     return _end(args, explored.folder, found)
 
 
-def _end(args, folder, found, explored_folder=None):
-    check_report.write(folder, found, explored_folder)
+def _show(args, found):
+    """Prints a result; returns the exit status."""
     if args.json:
         print(json.dumps(found, indent=1))
     else:
         for line in check_report.lines(found):
             print(line)
-    say("results are in %s, the report is %s" % (folder, folder / "report.html"))
     return {"good": check.GOOD, "bugs": check.BUGS}.get(found["verdict"], check.NO_VERDICT)
+
+
+def _end(args, folder, found, explored_folder=None):
+    """Writes and prints a result; returns the exit status."""
+    check_report.write(folder, found, explored_folder)
+    status = _show(args, found)
+    say("results are in %s, the report is %s" % (folder, folder / "report.html"))
+    return status
 
 
 def do_merge(args):

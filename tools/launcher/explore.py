@@ -3,6 +3,7 @@
 the report."""
 import json
 import os
+import secrets
 import subprocess
 from pathlib import Path
 
@@ -62,8 +63,8 @@ def named(result):
 
 
 def write(path, text):
-    """Writes a file of results, whole or not at all."""
-    new = path.with_name(path.name + ".new")
+    """Writes a file of results, whole or not at all; others may write it, too."""
+    new = path.with_name("%s.%s.new" % (path.name, secrets.token_hex(4)))
     try:
         new.write_text(text, encoding="utf-8")
         os.replace(new, path)
