@@ -29,7 +29,7 @@ from judges import (  # noqa: E402
     refused,
     run,
 )
-from launcher import check, check_report, cli, compare, explored  # noqa: E402
+from launcher import check, check_lab, check_report, cli, compare, explored  # noqa: E402
 from launcher import merge, reduce, verdicts  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
@@ -358,6 +358,35 @@ def reducing(folder):
         reduce.plans.make = before
     assert [each["question"] for each in one["deviations"]] == [2, 5], one
     assert one["from"] == 8 and reducer.checks < 40 and max(calls) > 1
+
+
+@case
+def machine(folder):
+    """The options of the checker's VM are those of up, but not those that the images decide"""
+    found = make_explored(folder)
+
+    def lab_of(**more):
+        checker = check.checker_of(options(**more), found)
+        return check_lab.CheckLab(found.extents, "eadr,ddio=on", checker, 2, print)
+
+    args = lab_of(memory="2G", cpus=3, vm_arg=["--image consumers", "--timeout 7"]).args
+    assert (args.mem, args.cpus, args.image, args.timeout) == ("2G", 3, "consumers", 7.0)
+    assert args.pmem == ["16M,domain=eadr"] and args.driver == "none"
+    for words, text in (
+        ("--vms x", "--vms is the checker's"),
+        ("--driver siw", "--driver is the checker's"),
+        ("--pmem 64M", "--pmem is the images'"),
+        ("--image other", "invalid choice"),
+        ("--nothing", "unrecognized"),
+        ("'", "No closing quotation"),
+    ):
+        assert text in refused(UsageError, lambda words=words: lab_of(vm_arg=[words])), words
+    plan = {"vms": {"judge1": {"pmem": {}}, "judge2": {"pmem": {}}}}
+    lab_of()._change(plan)  # pylint: disable=protected-access
+    rows = [(vm["pmem"]["content"], vm["mac"]) for vm in plan["vms"].values()]
+    assert rows[0][0] == [str(found.extents[0].file)] and rows[0][1] != rows[1][1]
+    (folder / "base" / "pmem0.raw").unlink()
+    assert "the content at the start" in refused(LabError, lab_of)
 
 
 @case
