@@ -56,9 +56,9 @@ class CrashCheck(labtest.LabCase):
         )
 
     def copy(self, method):
-        """A folder of images without verdicts."""
-        out = Path(tempfile.mkdtemp(prefix=method, dir=self.place / method)) / "explored"
-        shutil.copytree(self.place / method / "explored", out)
+        """A folder of images without verdicts, beside the traces."""
+        out = Path(tempfile.mkdtemp(dir=self.place / method))
+        shutil.copytree(self.place / method / "explored", out, dirs_exist_ok=True)
         return out
 
     def words(self, explored, *options, script=SCRIPT):
