@@ -240,7 +240,7 @@ static void spread(void)
     T_TRUE(some.images <= 40 && some.images > 20);
     T_EQ_U64(some.first, all.first);
     T_EQ_U64(some.last, all.last);
-    T_TRUE(some.points >= 4);
+    T_TRUE(some.points >= 4 && 2 * some.points <= some.images); /* some, not a bit of each */
     T_TRUE(some.gap <= 2 * (all.last - all.first) / (some.points - 1));
     pr_expect_in("out/result.json", "\"points-spread\": true");
     expect_files(&some);
