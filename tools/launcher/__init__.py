@@ -39,6 +39,18 @@ packets.py     packets of a capture that brought what a bug names
 explore_report.py  its report: HTML and JUnit
 explore_timeline.py  what all machines did about a bug, for the report
 verdicts.py    the file of verdicts about crash images
+explored.py    what an exploration left for a check
+plans.py       images of chosen plans, events of a trace
+check.py       crash images are judged by a checker
+check_lab.py   the lab of a check
+check_run.py   checks in several VMs, with a journal
+check_report.py    bugs of a check: JSON, HTML, JUnit
+compare.py     what a checker prints, compared with the run's own states
+reduce.py      minimal examples
+merge.py       verdicts of several checks become one
+keep.py        a bug as one file
+check_verbs.py the options of crash check, merge and keep
 crash.py       the verb crash and its options
+up_options.py  the options of up
 cli.py         all other verbs
 """

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from . import explore, explore_timeline, record
+from . import check_verbs, explore, explore_timeline, record
 from .state import LabFolder
 
 RECORD_TEXT = """Runs a workload in the lab and records what its VMs do: all VMs are recorded, and
@@ -213,3 +213,4 @@ def add(verbs):
     crash_verbs = parser.add_subparsers(metavar="VERB", dest="crash_verb", required=True)
     _add_record(crash_verbs)
     _add_explore(crash_verbs)
+    check_verbs.add(crash_verbs, _run)

@@ -3,6 +3,7 @@
 the report."""
 import json
 import os
+import secrets
 import subprocess
 from pathlib import Path
 
@@ -62,8 +63,9 @@ def named(result):
     return sorted({(each["pc"], each["symbol"]) for each in issuers if "symbol" in each})
 
 
-def _write(path, text):
-    new = path.with_name(path.name + ".new")
+def write(path, text):
+    """Writes a file of results, whole or not at all; others may write it, too."""
+    new = path.with_name("%s.%s.new" % (path.name, secrets.token_hex(4)))
     try:
         new.write_text(text, encoding="utf-8")
         os.replace(new, path)
@@ -111,9 +113,14 @@ def explore(
     if capture:
         _name_packets(result, capture)
     result["recording"] = _recording(base)
-    _write(out / RESULT, json.dumps(result, indent=1) + "\n")
-    _write(out / PAGE, explore_report.page(result))
-    _write(out / JUNIT, explore_report.junit(result))
+    result["source"] = {
+        "traces": [os.path.relpath(trace, out) for trace in traces],
+        "options": list(options),
+        "symbols": [os.path.relpath(program, out) for program in programs],
+    }
+    write(out / RESULT, json.dumps(result, indent=1) + "\n")
+    write(out / PAGE, explore_report.page(result))
+    write(out / JUNIT, explore_report.junit(result))
     return done.returncode, result, out
 
 
@@ -121,6 +128,7 @@ def _recording(base):
     """What record.json says of the scripts and problems; null without it."""
     try:
         found = json.loads((base / record.RESULT).read_text(encoding="utf-8"))
-        return {name: found[name] for name in ("lab", "began", "seconds", "scripts", "problems")}
+        names = ("lab", "began", "seconds", "scripts", "problems")
+        return {**{name: found[name] for name in names}, "memory": found.get("memory")}
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -26,7 +26,7 @@ td.event { background: #f4f8ff } tr.said td { border-top: 3px solid #06c }
 """
 
 
-def _attribute(value):
+def attribute(value):
     """A quoted attribute; characters that XML does not have are left out."""
     return quoteattr(re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", value))
 
@@ -119,14 +119,16 @@ def _about(result):
     yield "</table>"
 
 
-def page(result):
-    """The whole report as HTML."""
-    title = "Crash report of %s" % _text(result["target"])
-    parts = [
-        "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>%s</title>" % title,
-        "<style>%s</style></head><body><h1>%s</h1>" % (STYLE, title),
-        "<p><b>%s</b></p>" % _text(_verdict(result)),
-    ]
+def document(title, parts):
+    """A whole HTML document; title is text, the parts are HTML."""
+    head = "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>%s</title>" % _text(title)
+    style = "<style>%s</style></head><body><h1>%s</h1>" % (STYLE, _text(title))
+    return "\n".join([head, style, *parts, "</body></html>\n"])
+
+
+def page(result, check=""):
+    """The whole report as HTML.  check: the section about a check of the images, as HTML."""
+    parts = ["<p><b>%s</b></p>" % _text(_verdict(result))]
     problems = (result.get("recording") or {}).get("problems") or ()
     parts += ['<p class="note">%s</p>' % _text(note) for note in [*result["notes"], *problems]]
     parts += _platforms(result)
@@ -141,9 +143,10 @@ def page(result):
         )
     for number, bug in enumerate(result["not-claimed"], 1):
         parts += _bug(number, bug, "Loss")
+    if check:
+        parts.append(check)
     parts += _about(result)
-    parts.append("</body></html>\n")
-    return "\n".join(parts)
+    return document("Crash report of %s" % result["target"], parts)
 
 
 def junit(result):
@@ -152,13 +155,13 @@ def junit(result):
     for each in result["platforms"]:
         broken = each.get("broken") or each.get("not-claimed") or {}
         for kind, count in each["promises"].items():
-            name = _attribute("%s: %s" % (each["platform"], kind))
+            name = attribute("%s: %s" % (each["platform"], kind))
             if not each["claimed"]:
                 skipped += 1
-                inner = "<skipped message=%s/>" % _attribute("the platform does not claim this")
+                inner = "<skipped message=%s/>" % attribute("the platform does not claim this")
             elif broken.get(kind):
                 failures += 1
-                inner = "<failure message=%s/>" % _attribute(
+                inner = "<failure message=%s/>" % attribute(
                     "%d of %d promises are broken" % (broken[kind], count)
                 )
             else:
@@ -173,7 +176,7 @@ def junit(result):
     return (
         '<?xml version="1.0"?>\n<testsuite name=%s tests="%d" failures="%d" skipped="%d">\n%s\n'
         % (
-            _attribute("crash " + result["target"]),
+            attribute("crash " + result["target"]),
             len(cases),
             failures,
             skipped,

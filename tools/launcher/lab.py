@@ -91,6 +91,7 @@ def make_plan(name, args):
         "segment": segment.plan(vms, args.capture),
         "impair": impair.parse(args.impair, vms),
         "boot_snapshot": snapshot.wanted(args),
+        "check": False,
         "vms": vms,
     }
 
@@ -215,9 +216,13 @@ def stop_all(folder):
     return all([proc.kill(ident) for ident in found])
 
 
-def up(name, args, accel, say):
-    """Starts the lab; returns its state.  On any error nothing is left behind."""
+def up(name, args, accel, say, change=None):
+    """Starts the lab; returns its state.  On any error nothing is left behind.
+
+    change(plan): what options cannot say."""
     plan = make_plan(name, args)
+    if change:
+        change(plan)
     require_built(plan)
     folder = LabFolder(name)
     with folder.lock():

@@ -5,6 +5,8 @@ Each --pmem gives a VM one NVDIMM.  Its content is the file VM/pmemN.img in the 
 survives the VM's power cuts and is removed with the lab.  All NVDIMMs of a VM are in one
 persistence domain (domain.py).
 """
+import errno
+import os
 import re
 
 from . import devdax
@@ -13,6 +15,7 @@ from .errors import LabError, UsageError
 UNIT = 2  # MiB: what the guest's kernel can map
 RANGE = (16, 1 << 20)  # MiB
 MAX_DIMMS = 16
+PIECE = 1 << 16
 
 
 def parse(items, names):
@@ -62,18 +65,44 @@ def image(name, number):
     return "%s/pmem%d.img" % (name, number)
 
 
+def copy(source, path):
+    """Copies a file; what is a hole, or zeros, becomes a hole."""
+    with open(source, "rb") as file, open(path, "wb") as out:
+        size, at = os.fstat(file.fileno()).st_size, 0
+        out.truncate(size)
+        while at < size:
+            try:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # no data behind this place
+                    raise
+                break
+            end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+            while at < end:
+                part = os.pread(file.fileno(), min(PIECE, end - at), at)
+                if part.strip(b"\0"):
+                    os.pwrite(out.fileno(), part, at)
+                at += len(part) or end
+
+
 def prepare(folder, name, vm):
-    """Makes the media files that do not exist yet; the others keep their content."""
+    """Makes the media files that do not exist yet; the others keep their content.
+
+    pmem["content"], if there: files with what the media have at each start instead."""
+    content = (vm["pmem"] or {}).get("content") or ()
     for number, mib in enumerate(vm["pmem"]["sizes"] if vm["pmem"] else []):
         path = folder.path / image(name, number)
         try:
+            if number < len(content):
+                copy(content[number], path)
+                continue
             if path.exists() and path.stat().st_size:
                 continue
             with open(path, "wb") as file:
                 file.truncate(mib << 20)
                 devdax.write(file, mib << 20)
         except OSError as error:
-            raise LabError("%s cannot be written: %s" % (path, error.strerror))
+            raise LabError("%s cannot be written: %s" % (error.filename or path, error.strerror))
 
 
 def machine(vm, memory):

@@ -281,6 +281,7 @@ def _result(folder, run_id, scripts, found, began):
         "run": run_id,
         "lab": folder.name,
         "accel": folder.data["accel"],
+        "memory": "%dM" % folder.data["mem"],
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
         "seconds": round(time.time() - began, 3),
         "vms": vms,

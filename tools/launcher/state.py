@@ -28,7 +28,7 @@ from .errors import AbsentError, LabError, UsageError
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}\Z")
 # Members of lab.json, of a lab and of each VM, that the first launchers did not write, and the
 # meaning of their absence.  A new member of a lab's state has to be added here.
-LATER = {"image": "base", "kernel": "base", "impair": {}, "boot_snapshot": False}
+LATER = {"image": "base", "kernel": "base", "impair": {}, "boot_snapshot": False, "check": False}
 LATER_OF_VM = {
     **{"addr6": None, "pmem": None, "profile": None, "adapters": [], "netboot": False},
     **{"uefi": False, "trace": [], "gdb": None, "qemu_args": []},

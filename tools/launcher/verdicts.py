@@ -6,7 +6,9 @@ checker leaves whole lines and at most one half line, which is dropped: its imag
 So a check goes on where it ended, and files of several checkers can be merged.
 
 A line has these members: image (its hash), verdict (one of VERDICTS), status (exit status of the
-checker, or null), output (its last octets), ms (time of the check), attempts.
+checker, or null), output (its last octets), ms (time of the check), attempts.  Lines of `crash
+check` also have check (which checker it was), digest (of the whole output), and promises if it was
+told how many promises were in force: the same image with other demands is another check.
 """
 import contextlib
 import errno
@@ -20,8 +22,8 @@ from pathlib import Path
 from .errors import LabError, UsageError
 
 # From harmless to bad.  "unsteady": two checks of one image had different verdicts.
-VERDICTS = ("good", "unsteady", "bug", "hang", "oops", "machine-check", "reboot", "failed")
-BUGS = ("bug", "hang", "oops", "machine-check", "reboot")
+BUGS = ("bug", "hang", "off", "reboot", "oops", "machine-check", "panic")
+VERDICTS = ("good", "unsteady", *BUGS, "failed")
 IMAGE = re.compile(r"[0-9a-f]{16,64}\Z")
 SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})\Z")
 OUTPUT_MAX = 4096  # characters of a checker's output that are kept
@@ -40,10 +42,17 @@ def in_shard(image, shard):
     return int(image[:15], 16) % shard[1] == shard[0] - 1
 
 
+def key_of(one):
+    """What a line is about: "IMAGE", or "IMAGE+PROMISES"."""
+    promises = one.get("promises")
+    return one["image"] if promises is None else "%s+%d" % (one["image"], promises)
+
+
 def _checked(line, where):
     try:
         found = json.loads(line)
         if IMAGE.match(found["image"]) and found["verdict"] in VERDICTS:
+            key_of(found)
             return found
     except (ValueError, KeyError, TypeError):
         pass
@@ -51,7 +60,7 @@ def _checked(line, where):
 
 
 def read(path):
-    """{image: verdict} of a file; a half line at the end is no error."""
+    """{image, as key_of(): verdict} of a file; a half line at the end is no error."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -61,7 +70,7 @@ def read(path):
     found = {}
     for line in text.split("\n")[:-1]:
         one = _checked(line, path)
-        found[one["image"]] = joined(found.get(one["image"]), one)
+        found[key_of(one)] = joined(found.get(key_of(one)), one)
     return found
 
 
@@ -71,7 +80,7 @@ def joined(one, other):
         return one or other
     if "failed" in (one["verdict"], other["verdict"]):  # the tool's failure is no verdict
         return other if one["verdict"] == "failed" else one
-    both = one if VERDICTS.index(one["verdict"]) >= VERDICTS.index(other["verdict"]) else other
+    both = one if VERDICTS.index(one["verdict"]) > VERDICTS.index(other["verdict"]) else other
     attempts = one.get("attempts", 1) + other.get("attempts", 1)
     verdict = both["verdict"] if one["verdict"] == other["verdict"] else "unsteady"
     return {**both, "verdict": verdict, "attempts": attempts}
@@ -111,10 +120,10 @@ class Journal:
         text = self._file.read()
         self._file.truncate(text.rfind(b"\n") + 1)
 
-    def add(self, image, verdict, status=None, output="", ms=0.0, attempts=1):
-        """Writes a verdict; it is on the disk on return."""
+    def add(self, image, verdict, status=None, output="", ms=0.0, attempts=1, **more):
+        """Writes a verdict; it is on the disk on return.  more: further members."""
         one = {"image": image, "verdict": verdict, "status": status}
-        one.update(output=_shortened(output), ms=round(ms, 3), attempts=attempts)
+        one.update(output=_shortened(output), ms=round(ms, 3), attempts=attempts, **more)
         line = json.dumps(one).encode() + b"\n"
         try:
             if self._file.write(line) != len(line):
@@ -124,7 +133,7 @@ class Journal:
             with contextlib.suppress(OSError):
                 self._cut_half_line()
             raise LabError("cannot write %s: %s" % (self.path, error.strerror)) from error
-        self.done[image] = one
+        self.done[key_of(one)] = one
 
 
 def merge(out, paths):

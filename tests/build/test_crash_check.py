@@ -1,0 +1,416 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of `crash check` and `crash merge` with judges that are no VMs; tests/vm/core has
+real ones."""
+import json
+import random
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import cases
+
+sys.dont_write_bytecode = True
+from judges import (  # noqa: E402
+    ADR,
+    BAD,
+    EADR,
+    IMAGES,
+    SIZE,
+    TOOLS,
+    Judge,
+    judged_by,
+    make_explored,
+    occurrence,
+    options,
+    refused,
+    run,
+)
+from launcher import check, check_lab, check_report, cli, compare, explored  # noqa: E402
+from launcher import merge, reduce, verdicts  # noqa: E402
+from launcher.errors import LabError, UsageError  # noqa: E402
+
+
+CASES = []
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+@case
+def selecting(folder):
+    """Images are chosen by platform, number of promises, limit and shard"""
+    one = dict(occurrence(1, ADR), promises=1)
+    found = make_explored(folder / "e", [occurrence(1, ADR), one, occurrence(2, EADR)])
+    assert [len(x.occurrences) for x in found.units(ADR)] == [2]
+    assert [x.promises for x in found.units(ADR, True)] == [0, 1]
+    assert [x.image for x in found.units(EADR)] == IMAGES[1:2]
+    assert found.claimed() == ADR + EADR
+    assert explored.platforms_of("adr,ddio=on,eadr") == ["adr,ddio=on", *EADR]
+    for text in ("", "adr,ddio=maybe", "ddio=on", "adr,ddio=on,ddio=off", "cpu"):
+        assert "is no platform" in refused(UsageError, explored.platforms_of, text)
+    found = make_explored(folder / "f")
+    for limit, wanted in ((1, [1]), (2, [1, 40]), (4, [1, 14, 27, 40]), (99, range(1, 41))):
+        chosen = [IMAGES.index(x.image) + 1 for x in found.units(ADR, limit=limit)]
+        assert chosen == list(wanted), chosen
+    shards = [check.Selection(found, (), False, None, "%d/3" % i).mine for i in (1, 2, 3)]
+    assert sorted(x.image for each in shards for x in each) == sorted(IMAGES)
+    assert all(shards)
+
+
+@case
+def wrong_folders(folder):
+    """A folder that is no exploration is refused, and the message says what to do"""
+    assert "there is no folder" in refused(UsageError, explored.Explored, folder / "x")
+    assert "has no images" in refused(UsageError, explored.Explored, folder)
+    make_explored(folder)
+    path = folder / "images.json"
+    good = json.loads(path.read_text())
+    for change, words in (
+        ({"extents": None}, "which NVDIMMs"),
+        ({"extents": [{}]}, "cannot be"),
+        ({"extents": [dict(good["extents"][0], size=SIZE + 4096)]}, "no VM of the launcher"),
+        ({"images": [{"image": "../../x"}]}, "not what the explorer writes"),
+        ({"images": [dict(occurrence(1, ADR), deviations=[1])]}, "not what the explorer writes"),
+    ):
+        path.write_text(json.dumps({**good, **change}))
+        assert words in refused(LabError, explored.Explored, folder), words
+    path.write_text("[" * 100000)
+    assert "not what the explorer writes" in refused(LabError, explored.Explored, folder)
+
+
+@case
+def wrong_arguments(folder):
+    """Without a script there is no check; wrong copies and scripts are refused"""
+    found = make_explored(folder / "e")
+    message = refused(UsageError, check.checker_of, options(script=None), found)
+    assert "--script or --script-file" in message
+    for more, words in (
+        ({"script": " "}, "empty"),
+        ({"script": "a\n#.\nb"}, "no lines #."),
+        ({"script_file": "x"}, "exclude"),
+        ({"script": None, "script_file": str(folder / "none")}, "No such file"),
+        ({"copy": ["a"]}, "is not FILE:/PATH"),
+        ({"copy": ["/none:/usr/bin/x"]}, "there is no file"),
+        ({"platform": ["xyz"]}, "is no platform"),
+        ({"shard": "3/2"}, "is no shard"),
+    ):
+        assert words in refused(UsageError, run, folder / "e", None, *()) if not more else True
+        try:
+            run(folder / "e", Judge(), **more)
+        except UsageError as error:
+            assert words in error.text(), (words, error.text())
+        else:
+            raise AssertionError(more)
+
+
+@case
+def judging(folder):
+    """Verdicts are grouped by what happened and why; bad ones were checked twice"""
+    make_explored(folder)
+    judge = Judge({n: BAD[n] for n in (3, 5, 7, 11)})
+    found = run(folder, judge)
+    assert found["verdict"] == "bugs" and found["checked"] == 40, found
+    assert found["verdicts"] == {"good": 36, "bug": 2, "hang": 1, "panic": 1}, found["verdicts"]
+    kinds = [(bug["verdict"], bug["status"], bug["images"]) for bug in found["bugs"]]
+    assert kinds == [("bug", 1, 1), ("hang", None, 1), ("bug", 1, 1), ("panic", None, 1)], kinds
+    assert [judge.seen.count(IMAGES[n - 1]) for n in (1, 3, 5)] == [1, 2, 2]
+    assert "CRASH_BEHIND=10 " in judge.orders[0][0] and IMAGES[0] in judge.orders[0][0]
+    suite = ElementTree.parse(folder / "check-junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("5", "4")
+    page = (folder / "report.html").read_text()
+    assert page.count("<h3>Judged ") == 4 and "src=" not in page
+
+
+@case
+def causes(folder):
+    """Images whose deviations lose the same thing are one bug; the smallest is its example"""
+    line, queue = ({"question": 1, "answer": 1, "what": what} for what in ("line", "queue"))
+    images = [occurrence(1, ADR, deviations=[])]
+    images += [occurrence(n, ADR, deviations=[line] * (5 - n)) for n in (2, 3, 4)]
+    images += [occurrence(5, ADR, deviations=[queue])]
+    make_explored(folder, images)
+    found = run(folder, Judge({n: ("exit", 1) for n in range(1, 6)}))
+    rows = [(bug["cause"], bug["images"], bug["example"]["behind"]) for bug in found["bugs"]]
+    wanted = [(["nothing is lost"], 1, 10), (["a line"], 3, 40), (["a queue"], 1, 50)]
+    assert rows == wanted, rows
+    assert "the checker may be wrong" in " ".join(found["notes"])
+
+
+@case
+def doubtful(folder):
+    """A verdict that changes is unsteady, a script that cannot run is a failure: no verdict"""
+    make_explored(folder)
+    judge = Judge({3: lambda n: ("exit", n == 1)})
+    found = run(folder, judge)
+    assert found["verdict"] == "none" and found["verdicts"]["unsteady"] == 1, found
+    assert judge.seen.count(IMAGES[2]) == 2
+    (folder / "verdicts.jsonl").unlink()
+    found = run(folder, Judge({13: BAD[13]}))
+    assert found["verdict"] == "none" and found["verdicts"]["failed"] == 1, found
+    judge = Judge({})
+    found = run(folder, judge)
+    assert found["verdict"] == "good" and judge.seen == [IMAGES[12]], judge.seen
+    (folder / "verdicts.jsonl").unlink()
+    message = refused(LabError, run, folder, Judge({n: BAD[13] for n in range(1, 41)}))
+    assert "5 checks in a row failed" in message, message
+
+
+@case
+def broken_machine(folder):
+    """A VM that is gone is made anew, and its image checked again; a wrong base ends the check"""
+    make_explored(folder)
+
+    class Breaking(Judge):
+        words = "VM judge0 went off"
+
+        def check(self, *words):
+            if len(self.seen) == 4 and not self.restarts:
+                raise LabError(self.words)
+            return super().check(*words)
+
+    judge = Breaking({}, 2)
+    assert run(folder, judge)["verdict"] == "good" and judge.restarts
+    (folder / "verdicts.jsonl").unlink()
+    Breaking.words = "the image has another base than the content of pmem0"
+    message = refused(LabError, run, folder, Breaking({}))
+    assert "another base" in message and "a setup must not write" in message, message
+
+
+@case
+def promises(folder):
+    """With --promises the same image with more demands is another check, which gets them all"""
+    images = [occurrence(1, ADR), dict(occurrence(1, ADR), promises=2, behind=30)]
+    make_explored(folder, images)
+    judge = Judge({})
+    found = run(folder, judge, promises=True)
+    assert found["checked"] == 2 and judge.seen == IMAGES[:1] * 2
+    data = [each[1].decode() for each in judge.orders]
+    assert data == ["\n", "durable machine=beta event=5\ndurable machine=beta event=9\n"], data
+    assert set(verdicts.read(folder / "verdicts.jsonl")) == {IMAGES[0] + "+0", IMAGES[0] + "+2"}
+
+
+WRITER = """import sys, time
+sys.path[:0] = [%r, %r]
+import judges as t
+from pathlib import Path
+class Slow(t.Judge):
+    def check(self, *words):
+        time.sleep(0.02)
+        return super().check(*words)
+t.run(Path(sys.argv[1]), Slow(jobs=2), say=lambda text: print(text, flush=True))
+""" % (
+    str(TOOLS),
+    str(Path(__file__).parent),
+)
+
+
+@case
+def killed(folder):
+    """A check that is killed goes on: nothing twice, nothing lost, the result is the same"""
+    table = {n: BAD[n] for n in (3, 5, 7, 11)}
+    make_explored(folder / "a")
+    wanted = run(folder / "a", Judge(table))
+    make_explored(folder / "b")
+    journal = folder / "b" / "verdicts.jsonl"
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(folder / "b")]) as child:
+        while not journal.exists() or journal.read_bytes().count(b"\n") < 8:
+            assert child.poll() is None
+        child.send_signal(signal.SIGKILL)
+    with open(journal, "ab") as file:
+        file.write(b'{"image": "0')  # half a line
+    before = set(verdicts.read(journal))
+    assert 8 <= len(before) < 40, len(before)
+    judge = Judge(table)
+    found = run(folder / "b", judge)
+    assert not before & set(judge.seen) and before | set(judge.seen) == set(IMAGES)
+    assert len(journal.read_text().splitlines()) == 40
+    assert found == wanted
+    message = refused(UsageError, lambda: run(folder / "b", judge, script="other"))
+    assert "another checker" in message and "--journal" in message
+
+
+@case
+def shards(folder):
+    """Merged shards give the files of a check without shards; what is missing is said"""
+    table = {n: BAD[n] for n in (3, 5, 7, 11)}
+    wanted = run(make_explored(folder / "a").folder, Judge(table))
+    make_explored(folder / "b")
+    for i in (1, 2, 3):
+        if i == 3:
+            found, _ = merge.merge(folder / "b", [folder / "b"])
+            assert found["checked"] < 40 and "have not been checked" in found["notes"][0]
+        run(folder / "b", Judge(table), shard="%d/3" % i)
+    found, place = merge.merge(folder / "c", [folder / "b"])
+    assert found == wanted and place == folder / "b"
+    check_report.write(folder / "c", found)
+    for name in ("check.json", "check-junit.xml", "report.html"):
+        assert (folder / "c" / name).read_bytes() == (folder / "a" / name).read_bytes(), name
+    journals = sorted((folder / "b").glob("verdicts-*"))
+    assert merge.merge(folder / "d", [folder / "a", *journals])[0] == wanted
+    for parts, words in (
+        ([folder / "none"], "there is no"),
+        (journals, "no folder with images"),
+        ([make_explored(folder / "e").folder], "has no verdicts"),
+    ):
+        message = refused(UsageError, merge.merge, folder / "f", parts)
+        assert words in message, message
+    make_explored(folder / "e", [occurrence(1, ADR)])
+    (folder / "e" / "verdicts.jsonl").write_bytes(b"")
+    assert "have other images" in refused(
+        UsageError, merge.merge, folder / "f", [folder / "a", folder / "e"]
+    )
+
+
+@case
+def comparing(folder):
+    """A state that is neither that of the mark before nor of the next one is a bug"""
+    made = [dict(occurrence(n, ADR), behind=b) for n, b in ((21, 100), (22, 200), (23, 300))]
+    table = {21: ("exit", 0, 1), 22: ("exit", 0, 2), 23: ("exit", 0, 3), 0: ("exit", 0, 0)}
+    # (image, behind, state, whether it is right)
+    rows = ((1, 50, 0, 1), (2, 50, 1, 1), (3, 50, 2, 0), (4, 99, 1, 1), (5, 100, 0, 0))
+    rows += ((6, 100, 1, 1), (7, 150, 2, 1), (8, 150, 3, 0), (9, 200, 3, 1), (10, 250, 2, 1))
+    images = [dict(occurrence(n, ADR), behind=behind) for n, behind, *_ in rows]
+    table.update({n: ("exit", 0, state) for n, _, state, _ in rows})
+    # At one crash point it is right, at another it is not.
+    images.append(dict(occurrence(2, ADR), behind=250))
+    table[12] = lambda n: ("exit", 0, 7 + n)
+    images.append(dict(occurrence(12, ADR), behind=150))
+    found = make_explored(folder, images)
+    args, judge = options(), Judge(table)
+    checker = check.checker_of(args, found)
+    selection = check.Selection(found, (), False, None, None)
+    marks = compare.Marks([100, 200], made)
+    with judged_by(judge):
+        done = check.check(found, checker, selection, marks, args, lambda text: None)
+    result = check_report.result(found, checker, selection, done, marks)
+    bad = {(b["example"]["image"], b["example"]["behind"]) for b in result["bugs"]}
+    wanted = {(IMAGES[n - 1], b) for n, b, _, right in rows if not right} | {(IMAGES[1], 250)}
+    assert bad == wanted, (bad, wanted)
+    assert result["verdicts"]["unsteady"] == 1 and {b["verdict"] for b in result["bugs"]} == {
+        "state"
+    }
+    assert check_report.describe(result["bugs"][0]).startswith("neither the state of mark")
+    assert merge.merge(folder / "m", [folder])[0] == result
+    count = len(judge.seen)
+    with judged_by(judge):
+        check.check(found, checker, selection, marks, args, lambda text: None)
+    assert len(judge.seen) == count  # confirmed bugs are not checked a third time
+    (folder / "verdicts.jsonl").unlink()
+    with judged_by(Judge({**table, 22: ("exit", 1, 2)})):
+        message = refused(
+            LabError, check.check, found, checker, selection, marks, args, lambda text: None
+        )
+    assert "the run's own state at mark 2 is judged as bug" in message, message
+
+
+@case
+def minimal(folder):
+    """Delta debugging ends with a set of which nothing can be removed"""
+    rng = random.Random(7)
+    for _ in range(60):
+        size = rng.randrange(1, 40)
+        causes_of = [
+            set(rng.sample(range(size), rng.randrange(0, min(size, 4) + 1)))
+            for _ in range(rng.randrange(1, 3))
+        ]
+
+        def is_bad(items, wanted=causes_of):
+            return any(each <= set(items) for each in wanted)
+
+        found, rounds = reduce.ddmin(list(range(size)), lambda tries: list(map(is_bad, tries)))
+        assert is_bad(found) and rounds <= 2 * size + 10, (found, rounds)
+        assert not any(is_bad([x for x in found if x != out]) for out in found)
+    assert reduce.ddmin([1, 2, 3], lambda tries: [False] * len(tries))[0] == [1, 2, 3]
+
+
+@case
+def reducing(folder):
+    """A bug's example is made smaller by plans, whose images are checked"""
+    deviations = [{"question": n, "answer": 1, "what": "line"} for n in range(8)]
+    found = make_explored(folder, [occurrence(1, ADR, deviations=deviations)])
+    result = run(folder, Judge({1: ("exit", 1)}))
+    calls = []
+
+    def make(_explored, wanted):
+        calls.append(len(wanted))
+        for one in wanted:
+            if {6, 7} & {each["question"] for each in one["deviations"]} == {7}:
+                raise LabError("question 7 has no answer 1")  # after another answer to 6
+        images = []
+        for one in wanted:
+            questions = [each["question"] for each in one["deviations"]]
+            bad = {2, 5} <= set(questions)
+            images.append(dict(occurrence(1 if bad else 2, ADR, deviations=one["deviations"])))
+        return images
+
+    before, reduce.plans.make = reduce.plans.make, make
+    try:
+        reducer = reduce.Reducer(found, Judge({1: ("exit", 1)}), 1.0)
+        one = reducer.reduce(result["bugs"][0])
+    finally:
+        reduce.plans.make = before
+    assert [each["question"] for each in one["deviations"]] == [2, 5], one
+    assert one["from"] == 8 and reducer.checks < 40 and max(calls) > 1
+
+
+@case
+def machine(folder):
+    """The options of the checker's VM are those of up, but not those that the images decide"""
+    found = make_explored(folder)
+
+    def lab_of(**more):
+        checker = check.checker_of(options(**more), found)
+        return check_lab.CheckLab(found.extents, "eadr,ddio=on", checker, 2, print)
+
+    args = lab_of(memory="2G", cpus=3, vm_arg=["--image consumers", "--timeout 7"]).args
+    assert (args.mem, args.cpus, args.image, args.timeout) == ("2G", 3, "consumers", 7.0)
+    assert args.pmem == ["16M,domain=eadr"] and args.driver == "none"
+    for words, text in (
+        ("--vms x", "--vms is the checker's"),
+        ("--driver siw", "--driver is the checker's"),
+        ("--pmem 64M", "--pmem is the images'"),
+        ("--image other", "invalid choice"),
+        ("--nothing", "unrecognized"),
+        ("'", "No closing quotation"),
+    ):
+        assert text in refused(UsageError, lambda words=words: lab_of(vm_arg=[words])), words
+    plan = {"vms": {"judge1": {"pmem": {}}, "judge2": {"pmem": {}}}}
+    lab_of()._change(plan)  # pylint: disable=protected-access
+    rows = [(vm["pmem"]["content"], vm["mac"]) for vm in plan["vms"].values()]
+    assert rows[0][0] == [str(found.extents[0].file)] and rows[0][1] != rows[1][1]
+    (folder / "base" / "pmem0.raw").unlink()
+    assert "the content at the start" in refused(LabError, lab_of)
+
+
+@case
+def documented(_folder):
+    """The commands of docs/crash-laboratory.md are commands of ./staghorn, also in shards"""
+    text = (TOOLS.parent / "docs" / "crash-laboratory.md").read_text().replace("\\\n", " ")
+    lines = [x for part in text.split("```")[1::2] for x in part.splitlines() if "taghorn" in x]
+    found = []
+    for line in lines:
+        line, _, jobs = line.partition(" ::: ")
+        for name, value in (("TASK_ID", "8"), ("TASK_COUNT", "8")):
+            line = line.replace("$SLURM_ARRAY_" + name, value)
+        words = shlex.split(line.replace("{}", jobs[-1:]), comments=True)
+        words = [part for word in words for part in (word.split() if "; " in word else [word])]
+        at = [i for i, word in enumerate(words) if word.split("/")[-1] == "staghorn"]
+        if not at or words[at[0] + 1] != "crash":
+            continue
+        args = cli.make_parser().parse_args(words[at[0] + 1 :])
+        found.append(args.crash_verb)
+        if getattr(args, "shard", None):
+            assert verdicts.shard_of(args.shard) == (8, 8)
+            found.append("shard")
+    assert {"check", "merge", "keep"} <= set(found) and found.count("shard") == 2, found
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))

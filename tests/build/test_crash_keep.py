@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of `crash keep`, and of files that it does not write."""
+import contextlib
+import hashlib
+import io
+import json
+import os
+import random
+import sys
+from pathlib import Path
+
+import cases
+
+sys.dont_write_bytecode = True
+from judges import (  # noqa: E402
+    BAD,
+    IMAGES,
+    SIZE,
+    Judge,
+    make_explored,
+    options,
+    refused,
+    run,
+)
+from launcher import explored, keep  # noqa: E402
+from launcher.errors import LabError, UsageError  # noqa: E402
+
+
+CASES = []
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def kept(folder):
+    """A folder that was checked, and a file with its bug 1."""
+    make_explored(folder / "e")
+    (folder / "tool").write_text("#!/bin/sh\necho " + "x" * 9000)
+    (folder / "tool").chmod(0o755)
+    copy = ["%s:/usr/bin/tool" % (folder / "tool")]
+    run(folder / "e", Judge({3: BAD[3]}), copy=copy, setup="true")
+    size = keep.keep(explored.Explored(folder / "e"), 1, folder / "kept")
+    assert size == (folder / "kept").stat().st_size < 4000, size
+    return folder / "kept"
+
+
+@case
+def keeping(folder):
+    """A kept bug has image, base, checker and programs, and is judged again without the rest"""
+    path = kept(folder)
+    (folder / "u").mkdir()
+    head, checker = keep.unpack(path, folder / "u")
+    found = explored.Explored(folder / "u")
+    for name in ("images/%s.image" % IMAGES[2],):
+        assert (folder / "u" / name).read_bytes() == (folder / "e" / name).read_bytes()
+    base = (folder / "e" / "base" / "pmem0.raw").read_bytes()
+    assert found.extents[0].file.read_bytes() == base
+    assert found.extents[0].file.stat().st_blocks < 100
+    assert (checker.script, checker.setup) == ("judge", "true") and head["expected"]["status"] == 1
+    file, target = checker.copies[0]
+    assert target == "/usr/bin/tool" and file.read_text() == (folder / "tool").read_text()
+    assert os.access(file, os.X_OK)
+    assert "no bug 9" in refused(UsageError, keep.keep, explored.Explored(folder / "e"), 9, "x")
+    settings = {"copy": ["%s:/usr/bin/tool" % (folder / "tool")], "setup": "true"}
+    journal = folder / "other"
+    words = {"vm_arg": ["--qemu-arg=-S"], "journal": str(journal), **settings}
+    run(folder / "e", Judge({3: BAD[3]}), **words)
+    message = refused(UsageError, keep.keep, explored.Explored(folder / "e"), 1, folder / "x")
+    assert "--qemu-arg=-S, which" in message, message
+    message = refused(UsageError, keep.keep, make_explored(folder / "f"), 1, folder / "x")
+    assert "was not checked" in message
+    before = keep.CheckLab
+    for table, status in (({3: BAD[3]}, 1), ({3: BAD[5]}, 1), ({}, 0), ({3: BAD[13]}, 125)):
+        judge = Judge(table)
+        keep.CheckLab = lambda *_, judge=judge: judge
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                args = options(explored=str(path), script=None)
+                assert keep.judge(args, lambda text: None) == status, (table, status)
+        finally:
+            keep.CheckLab = before
+    args = options(explored=str(path), shard="1/2", script=None)
+    try:
+        keep.judge(args, print)
+    except LabError as error:
+        assert error.status == 125
+    else:
+        raise AssertionError("a kept bug has shards")
+
+
+@case
+def keep_replaced(folder):
+    """A kept bug is judged with a new version of its program, as git bisect wants"""
+    path = kept(folder)
+    (folder / "u").mkdir()
+    _, checker = keep.unpack(path, folder / "u")
+    (folder / "new").write_text("new")
+    args = options(copy=["%s:/usr/bin/tool" % (folder / "new")], script=None, timeout=3.0)
+    found = keep.changed(checker, args)
+    assert [target for _, target in found.copies] == ["/usr/bin/tool"]
+    assert Path(found.copies[0][0]).read_text() == "new" and found.script == "judge"
+    assert found.timeout == 3.0 and found.setup == "true"
+
+
+def repacked(path, change):
+    """The octets of a kept bug whose head was changed, with a checksum that is right."""
+    octets = path.read_bytes()
+    fields = list(keep.OPENING.unpack_from(octets))
+    head = json.loads(octets[keep.OPENING.size :][: fields[3]])
+    rest = octets[keep.OPENING.size + fields[3] :]
+    rest = change(head, rest) or rest
+    text = json.dumps(head).encode()
+    fields[3:] = [len(text), len(rest), hashlib.sha256(text + rest).digest()]
+    return keep.OPENING.pack(*fields) + text + rest
+
+
+def set_in(*keys, value):
+    """A change of the head."""
+
+    def change(head, _rest):
+        for key in keys[:-1]:
+            head = head[key]
+        head[keys[-1]] = value
+
+    return change
+
+
+def refusals(folder):
+    """A function: why a file with these octets is refused."""
+    numbers = iter(range(10000))
+
+    def why(content):
+        place = folder / ("u%d" % next(numbers))
+        place.mkdir()
+        (folder / "x").write_bytes(content)
+        return refused(LabError, keep.unpack, folder / "x", place)
+
+    return why
+
+
+@case
+def keep_damaged(folder):
+    """A file with a wrong bit, or cut short, is refused"""
+    octets, why, rng = kept(folder).read_bytes(), refusals(folder), random.Random(1)
+    for at in [*range(0, 64), *(rng.randrange(len(octets)) for _ in range(100))]:
+        damaged = bytearray(octets)
+        damaged[at] ^= 1 << rng.randrange(8)
+        assert why(bytes(damaged))
+    for size in [0, 7, 63, 64, 200, len(octets) - 1]:
+        assert why(octets[:size])
+    assert "is damaged" in why(octets + b"x")
+
+
+@case
+def keep_hostile(folder):
+    """A hostile file is refused with a sentence, and nothing outside is written"""
+    path = kept(folder)
+    why = refusals(folder)
+    for change, words in (
+        (set_in("parts", 0, "name", value="../x"), "crash keep does not write"),
+        (set_in("parts", 0, "octets", value=-1), "crash keep does not write"),
+        (set_in("parts", 0, "octets", value=1 << 50), "crash keep does not write"),
+        (set_in("parts", 0, "octets", value=3), "too long"),
+        (set_in("parts", 0, "octets", value=4000), "cut short"),
+        (set_in("parts", 0, "packed", value=3), "cut short"),
+        (set_in("parts", 2, "packed", value=1 << 20), "octets behind"),
+        (set_in("occurrence", "image", value="../../x"), "crash keep does not write"),
+        (set_in("extents", 0, "size", value=1 << 50), "no VM of the launcher"),
+        (set_in("extents", value=[]), "crash keep does not write"),
+        (set_in("extents", 0, "size", value=SIZE * 2), None),
+        (set_in("checker", "copies", 0, "path", value="x"), "crash keep does not write"),
+        (set_in("checker", "copies", 0, "mode", value=0o4777), "crash keep does not write"),
+        (set_in("checker", "script", value=5), "crash keep does not write"),
+        (set_in("checker", "vm-arguments", value=["--timeout 9 --qemu-arg=-S"]), "does not write"),
+        (set_in("checker", "vm-arguments", value=["--qemu 'a b'"]), "does not write"),
+        (set_in("checker", "vm-arguments", value=["'"]), "does not write"),
+        (set_in("occurrence", "platforms", value=["adr,ddio=on;x"]), "does not write"),
+        (set_in("occurrence", "platforms", value=[]), "does not write"),
+        (set_in("checker", "timeout", value="1"), "crash keep does not write"),
+        (set_in("expected", value=None), "crash keep does not write"),
+        (lambda head, rest: rest + b"x", "octets behind"),
+    ):
+        content = repacked(path, change)
+        if words:
+            assert words in why(content), (words, why(content))
+    bomb = keep.zlib.compress(bytes(64 << 20), 9)
+
+    def bombed(head, rest):
+        row = head["parts"][0]
+        rest = bomb + rest[row["packed"] :]
+        row.update(packed=len(bomb))
+        return rest
+
+    assert "too long" in why(repacked(path, bombed))
+    page = keep.struct.pack("<Q", SIZE // 4096) + bytes(4096)
+
+    def paged(head, rest):
+        row, packed = head["parts"][2], keep.zlib.compress(page)
+        rest = rest[: -row["packed"]] + packed
+        row.update(packed=len(packed), octets=len(page))
+        return rest
+
+    assert "which cannot be" in why(repacked(path, paged))
+    assert sorted(x.name for x in folder.iterdir() if not x.name.startswith("u")) == [
+        *("e", "kept", "tool", "x")
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))

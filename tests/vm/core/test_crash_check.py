@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Crash images of right and of wrong programs, judged in VMs by the program's own check.
+# timeout: 1500
+
+The programs are recorded once, in an unmodified guest; crash_hash finds an entry whose key is there
+and whose value is not.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import labtest
+import programs
+
+ENTRIES = 5
+PROGRAM = Path(programs.FOLDER).joinpath("crash_hash").resolve()
+SCRIPT = "crash_hash %s check" % programs.DAX
+COPY = ("--copy", "%s:/usr/bin/crash_hash" % PROGRAM)
+VM = ("--vm-arg", "--timeout %d" % labtest.UP_LIMIT)
+LIMIT = 600  # seconds of a check, on a busy machine
+
+
+class CrashCheck(labtest.LabCase):
+    up_arguments = ("--vms", "beta", "--driver", "none", "--cpus", "1") + (
+        "--pmem",
+        "beta:32M,domain=adr",
+    )
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.place = Path(tempfile.mkdtemp(prefix="sg-check-"))
+        cls.addClassCleanup(shutil.rmtree, cls.place)
+        programs.install(cls.lab, "beta", "crash_hash")
+        for session, method in enumerate(("right", "no-flush", "order"), 1):
+            words = ("crash_hash", programs.DAX, method, ENTRIES, session)
+            cls.lab.run(
+                *("crash", "record", "--output", cls.place / method, "--", "beta", *words),
+                timeout=120,
+            )
+            cls.explore(method, "all-but", cls.place / method / "explored")
+        cls.lab.down()
+
+    @classmethod
+    def explore(cls, method, strategy, output):
+        cls.lab.run(
+            *("crash", "explore", "--strategy", strategy, "--domain", "adr,eadr", "--ddio", "on"),
+            *("--symbols", PROGRAM, "--output", output, cls.place / method),
+            status=None,
+            timeout=120,
+        )
+
+    def copy(self, method):
+        """A folder of images without verdicts, beside the traces."""
+        out = Path(tempfile.mkdtemp(dir=self.place / method))
+        shutil.copytree(self.place / method / "explored", out, dirs_exist_ok=True)
+        return out
+
+    def words(self, explored, *options, script=SCRIPT):
+        return ("crash", "check", *VM, *COPY, "--script", script, *options, explored)
+
+    def check(self, explored, *options, status, script=SCRIPT):
+        """A check; returns its result."""
+        words = self.words(explored, "--json", *options, script=script)
+        found = self.lab.run(*words, status=status, timeout=LIMIT)
+        self.assertEqual(self.labs(), [])
+        return json.loads(found.out)
+
+    def labs(self):
+        """Labs of checks that are still there."""
+        folder = Path(self.lab.state) / "labs"
+        return sorted(p.name for p in folder.glob("check-*")) if folder.exists() else []
+
+    def test_right(self):
+        """All images of a right program are good, and have the state of a mark beside them"""
+        found = self.check(self.copy("right"), "--compare", status=0)
+        self.assertEqual(found["verdict"], "good")
+        self.assertEqual(found["verdicts"], {"good": found["images"]})
+        self.assertEqual(found["compare"], ENTRIES)
+        self.assertGreater(found["images"], 2 * ENTRIES)
+
+    def test_wrong_order(self):
+        """A key that is durable before its value is found on all platforms, and by its state"""
+        explored = self.copy("order")
+        found = self.check(explored, "--no-reduce", status=1)
+        self.assertIn("eadr,ddio=on", {name for bug in found["bugs"] for name in bug["platforms"]})
+        script = SCRIPT + " | sed 's/broken.*//'"  # forgives what is broken
+        found = self.check(explored, "--journal", explored / "other", status=0, script=script)
+        found = self.check(
+            *(explored, "--no-reduce", "--compare", "--journal", explored / "third"),
+            status=1,
+            script=SCRIPT + " || :",
+        )
+        self.assertEqual({bug["verdict"] for bug in found["bugs"]}, {"state"})
+
+    def test_wrong_flush(self):
+        """A value that is not flushed is found where caches are lost; one lost store is enough"""
+        explored = self.place / "no-flush" / "random"
+        self.explore("no-flush", "random:3:7", explored)
+        found = self.check(explored, "--platform", "eadr", "--journal", explored / "e", status=0)
+        self.assertEqual(found["verdict"], "good")
+        found = self.check(explored, "--platform", "adr", status=1)
+        made = [bug["minimal"] for bug in found["bugs"] if bug["minimal"]]
+        self.assertTrue(made, found["bugs"])
+        for one in made:
+            self.assertEqual(len(one["deviations"]), 1, one)
+            self.assertTrue(any("store_value" in x["issuer"] for x in one["lost"]), one)
+        self.assertIn("Images judged by a checker", (explored / "report.html").read_text())
+
+    def test_kept(self):
+        """A kept bug is there, and gone with another program; a wrong file has no verdict"""
+        explored, kept = self.copy("order"), self.place / "kept"
+        self.check(explored, "--limit", "9", status=1)
+        self.lab.run("crash", "keep", explored, "--bug", "1", "--output", kept)
+        self.assertLess(kept.stat().st_size, 1 << 20)
+        shutil.rmtree(explored)
+        again = ("crash", "check", *VM)
+        self.assertIn("the bug is there", self.lab.run(*again, kept, status=1, timeout=LIMIT).out)
+        other = self.place / "other"
+        other.write_text("#!/bin/sh\nexit 0\n")
+        other.chmod(0o755)
+        words = (*again, "--copy", "%s:/usr/bin/crash_hash" % other, kept)
+        self.assertIn("the bug is gone", self.lab.run(*words, status=0, timeout=LIMIT).out)
+        other.write_text("#!/bin/sh\nexit 127\n")
+        self.lab.run(*words, status=125, timeout=LIMIT)
+        self.lab.run(*again, other, status=125, timeout=LIMIT)
+        self.assertEqual(self.labs(), [])
+
+    def test_killed(self):
+        """A killed check leaves a lab, which the next one removes; no image is checked twice"""
+        explored = self.copy("order")
+        journal = explored / "verdicts.jsonl"
+        words = self.lab.command(*self.words(explored, "--no-reduce"))
+        with subprocess.Popen(words, stderr=subprocess.DEVNULL) as child:
+            limit = time.monotonic() + LIMIT
+            while not journal.exists() or journal.read_bytes().count(b"\n") < 6:
+                self.assertIsNone(child.poll())
+                self.assertLess(time.monotonic(), limit)
+                time.sleep(0.02)
+            child.send_signal(signal.SIGKILL)
+        self.assertEqual(len(self.labs()), 1)
+        before = journal.read_text().splitlines()[:6]
+        found = self.check(explored, "--no-reduce", status=1)
+        lines = journal.read_text().splitlines()
+        self.assertEqual(lines[:6], before)
+        images = [json.loads(line)["image"] for line in lines]
+        self.assertEqual(len(images), len(set(images)))
+        self.assertEqual(len(images), found["images"])
+
+    def test_interrupted(self):
+        """A check that gets a signal removes its lab"""
+        words = self.lab.command(*self.words(self.copy("right")))
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as child:
+            for line in child.stderr:
+                if "ready" in line:
+                    child.send_signal(signal.SIGTERM)
+                    break
+            child.stderr.read()
+        self.assertEqual(child.returncode, 130)
+        self.assertEqual(self.labs(), [])
+
+    def test_shards(self):
+        """Shards are checked apart; together they are one check, file by file"""
+        whole, parts = self.copy("order"), self.copy("order")
+        wanted = self.check(whole, "--no-reduce", status=1)
+        jobs = str(min(2, os.cpu_count()))
+        for i in (1, 2):
+            shard = ("--shard", "%d/2" % i, "--jobs", jobs)
+            self.lab.run(*self.words(parts, *shard), status=None, timeout=LIMIT)
+        self.lab.run("crash", "merge", parts, parts, status=1)
+        self.assertEqual(json.loads((parts / "check.json").read_text()), wanted)
+        for name in ("check-junit.xml", "report.html"):
+            self.assertEqual((parts / name).read_bytes(), (whole / name).read_bytes())
+
+    def test_ends(self):
+        """Hang, panic, reboot and switching off are verdicts about an image"""
+        explored = self.copy("right")
+        images = json.loads((explored / "images.json").read_text())["images"][1:5]
+        ends = {"hang": "sleep 99", "panic": "echo c > /proc/sysrq-trigger; sleep 99"}
+        ends.update(reboot="echo b > /proc/sysrq-trigger; sleep 99")
+        ends.update(off="echo o > /proc/sysrq-trigger; sleep 99")
+        rows = ["%s) %s ;;" % (one["image"], script) for one, script in zip(images, ends.values())]
+        found = self.check(
+            *(explored, "--timeout", 4 * labtest.SLOW, "--no-reduce"),
+            status=1,
+            script="case $CRASH_IMAGE in\n%s\nesac" % "\n".join(rows),
+        )
+        self.assertEqual(
+            {bug["verdict"]: bug["example"]["image"] for bug in found["bugs"]},
+            {kind: one["image"] for one, kind in zip(images, ends)},
+        )
+        self.assertEqual(found["verdicts"]["good"], found["images"] - len(ends))
+
+    def test_promises(self):
+        """The script gets the promises that are in force, and may ask more of an image for them"""
+        explored = self.copy("right")
+        script = "test $(grep -c ^durable /run/crash/promises) -le %d" % (ENTRIES - 1)
+        found = self.check(explored, "--promises", "--no-reduce", status=1, script=script)
+        bad = {bug["example"]["promises"] for bug in found["bugs"]}
+        self.assertEqual(bad, {ENTRIES})
+
+    def test_refused(self):
+        """NVDIMMs at another place, a setup that writes to them, and wrong programs are errors"""
+        explored = self.copy("right")
+        for words, text in (
+            (("--memory", "3G"), "--memory"),
+            (("--setup", "exit 3"), "status 3"),
+            (("--setup", "crash_hash %s right 1 99" % programs.DAX), "a setup must not write"),
+        ):
+            done = self.lab.run(*self.words(explored, *words), status=1, timeout=LIMIT)
+            self.assertIn(text, done.err)
+        done = self.lab.run(*self.words(explored, script="/none"), status=1, timeout=LIMIT)
+        self.assertIn("in a row failed", done.err)
+        self.assertIn("not found", done.err)
+        self.assertEqual(self.labs(), [])
+
+
+if __name__ == "__main__":
+    labtest.main()

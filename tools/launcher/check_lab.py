@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lab of a check: VMs that judge crash images, with the NVDIMMs that the images belong to.
+
+The lab is called check-PID.  It is removed at the end of the command; what a killed command left is
+removed by the next one.
+"""
+import argparse
+import contextlib
+import json
+import os
+import re
+import shlex
+import threading
+
+from . import accel, agent, domain, lab, options, proc, transfer, up_options
+from .checker import CheckerVM
+from .errors import LabError, UsageError
+from .qmp import Monitor
+from .state import LabFolder, all_names
+
+NAME = re.compile(r"check-[0-9]+\Z")
+MAC_LAB = "check"  # MAC addresses are part of boot snapshots, so they are the same each time
+SETUP_S = 300.0
+PROMISES = "/run/crash/promises"
+# What a checker finds in its environment; "" for the content at the start.
+NOTHING = "export CRASH_BEHIND= CRASH_PLATFORM= CRASH_IMAGE=; "
+
+
+def clear_dead():
+    """Removes the labs of checks that were killed."""
+    for name in all_names():
+        if NAME.match(name):
+            data = LabFolder(name).data
+            if data and data["check"] and not proc.alive(data["owner"]):
+                lab.down(name, lambda text: None)
+
+
+def _words(extents, names, platform, checker):
+    """The options of `up` for the lab."""
+    words = ["--vms", ",".join(names), "--driver", "none"]
+    words += ["--cpus", str(checker.cpus), "--mem", checker.memory]
+    for extent in extents:
+        # A check does not depend on what the checker's own machine would lose.
+        words += ["--pmem", "%dM,domain=%s" % (extent.size >> 20, platform.split(",")[0])]
+    try:
+        return words + [word for text in checker.vm_arguments for word in shlex.split(text)]
+    except ValueError as error:
+        raise UsageError("--vm-arg: %s" % error)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise UsageError("--vm-arg, --memory, --cpus: " + message)
+
+
+def _arguments(extents, names, platform, checker):
+    words = _words(extents, names, platform, checker)
+    parser = _Parser(add_help=False)
+    up_options.add(parser)
+    args = parser.parse_args(words)
+    for kept, value in (("vms", ",".join(names)), ("driver", "none")):
+        if getattr(args, kept) != value:
+            raise UsageError("--vm-arg: --%s is the checker's to choose" % kept)
+    if len(args.pmem) != len(extents):
+        raise UsageError("--vm-arg: --pmem is the images' to choose")
+    return args
+
+
+class CheckLab:
+    """VMs for checks; use with `with`.
+
+    checker: script, setup, copies, memory, cpus, vm_arguments (check.Checker)."""
+
+    def __init__(self, extents, platform, checker, jobs, say):
+        self.extents, self.checker, self.say = extents, checker, say
+        self.name = "check-%d" % os.getpid()
+        self.vms = ["judge%d" % (i + 1) for i in range(jobs)]
+        if jobs > options.MAX_VMS:
+            raise UsageError("--jobs %d: more than %d VMs" % (jobs, options.MAX_VMS))
+        for extent in extents:
+            if not extent.file.is_file():
+                raise LabError(
+                    "there is no %s, the content at the start" % extent.file,
+                    "Explore the recording again, with this version of Staghorn",
+                )
+        self.args = _arguments(extents, self.vms, platform, checker)
+        self.open, self.changing = {}, threading.Lock()
+
+    def __enter__(self):
+        clear_dead()
+        try:
+            lab.up(self.name, self.args, accel.choose, self.say, self._change)
+            self._require_places()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for name in list(self.open):
+            self._close(name)
+        with contextlib.suppress(LabError):
+            lab.down(self.name, lambda text: None)
+
+    def _change(self, plan):
+        plan["check"] = True
+        for number, vm in enumerate(plan["vms"].values()):
+            vm["pmem"]["content"] = [str(each.file.absolute()) for each in self.extents]
+            vm["mac"] = options.mac(MAC_LAB, str(number))
+
+    def _require_places(self):
+        """The NVDIMMs have to be where the images expect them."""
+        folder = LabFolder(self.name)
+        with Monitor(folder, self.vms[0]) as monitor:
+            state = json.loads(monitor.run("qom-get", path=domain.OBJECT, property="state"))
+        places = sorted((each["base"], each["size"]) for each in state["nvdimms"].values())
+        wanted = sorted((each.address, each.size) for each in self.extents)
+        if places != wanted:
+            raise LabError(
+                "the checker's NVDIMMs are at %s, but the recorded VM's were at %s"
+                % tuple(
+                    ", ".join("%#x (%d MiB)" % (at, size >> 20) for at, size in each)
+                    for each in (places, wanted)
+                ),
+                "Where they are depends on the memory: give the recorded VM's with --memory",
+            )
+
+    def start(self, name):
+        """Returns the CheckerVM of that name, ready to check; called by the thread that uses it."""
+        self._install(name)
+        try:
+            return self._ready(name, NOTHING + self.checker.script)
+        except LabError as error:
+            self.say(
+                "%s: the script does not get on with the content at the start: %s" % (name, error)
+            )
+        # The VM may have panicked.
+        self.restart(name)
+        self._install(name)
+        return self._ready(name, "")
+
+    def _ready(self, name, warm):
+        vm = CheckerVM(LabFolder(self.name), name, self.checker.script)
+        vm.__enter__()
+        self.open[name] = vm
+        try:
+            vm.prepare(warm, self.checker.timeout + 60.0)
+        except BaseException:
+            self._close(name)
+            raise
+        return vm
+
+    def _close(self, name):
+        vm = self.open.pop(name, None)
+        if vm:
+            with contextlib.suppress(OSError):
+                vm.__exit__()
+
+    def restart(self, name):
+        """A VM that cannot be used any more begins anew, with its media."""
+        self._close(name)
+        with self.changing:  # one change of a lab at a time
+            lab.restart(self.name, name)
+
+    def _install(self, name):
+        folder = LabFolder(self.name)
+        for source, path in self.checker.copies:
+            transfer.put(folder, str(source), name, path)
+        setup = "mkdir -p /run/crash; : > %s\n" % PROMISES + self.checker.setup
+        status, out, error = agent.capture(folder, name, ["sh", "-c", setup], timeout=SETUP_S)
+        if status:
+            raise LabError("the setup ended with status %d: %s" % (status, (out + error).strip()))

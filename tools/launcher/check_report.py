@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a check found: bugs with one cause are one; JSON, a section of the report, JUnit.
+
+Every text may come from a stranger, so all of it is escaped.
+"""
+import itertools
+import json
+from html import escape
+
+from . import explore, explore_report, plans, verdicts
+from .errors import LabError
+from .explored import load
+
+RESULT, JUNIT, MINIMAL = "check.json", "check-junit.xml", "minimal.json"
+STATE = "state"  # the kind of a bug that --compare finds
+IMAGES_MAX = 20  # images that a bug lists
+WHAT = {
+    "bug": "the checker ended with status %s",
+    "hang": "the checker did not end",
+    "oops": "the guest's kernel reported a mistake",
+    "panic": "the guest's kernel panicked",
+    "machine-check": "the guest read memory that cannot be read",
+    "reboot": "the guest rebooted",
+    "off": "the guest switched itself off",
+    STATE: "neither the state of mark %s nor that of the next one",
+}
+
+
+# -- findings: (verdict, status, unit, occurrence, line of the journal)
+
+
+def _key(unit):
+    return verdicts.key_of({"image": unit.image, "promises": unit.promises})
+
+
+def _smallest(occurrences):
+    """The occurrence with the fewest deviations; of several, the first."""
+    return min(occurrences, key=lambda one: len(one.get("deviations", one["plan"].split())))
+
+
+def findings(units, done, marks=None):
+    """All that is bad."""
+    for unit in units:
+        one = done.get(_key(unit))
+        if not one:
+            continue
+        if one["verdict"] in verdicts.BUGS:
+            yield one["verdict"], one["status"], unit, _smallest(unit.occurrences), one
+        elif marks:
+            wrong = marks.wrong(unit, one, done)
+            if wrong:
+                yield STATE, one["status"], unit, _smallest(wrong), one
+
+
+def lost_of(occurrence):
+    """The numbers of the events that a cut lost."""
+    numbers = set()
+    for each in occurrence.get("deviations", ()):
+        numbers |= {n for n in each.get("lost") or () if isinstance(n, int)}
+    return numbers
+
+
+def cause(occurrence, events):
+    """Why the content is not that of a cut in which everything survived, in words."""
+    found = sorted({plans.issuer(events[n]) for n in lost_of(occurrence) if n in events})
+    if found:
+        return found
+    if occurrence.get("deviations"):
+        return sorted({"a %s" % each.get("what", "change") for each in occurrence["deviations"]})
+    if occurrence.get("deviations") == []:
+        return ["nothing is lost"]
+    return ["plan " + occurrence["plan"]]
+
+
+def _example(members):
+    """The finding with the fewest deviations; of several, the first."""
+    return min(members, key=lambda x: (len(x[3].get("deviations", ())), x[3]["behind"], x[2].image))
+
+
+def _bug(number, members, events, minimal, marks, done):
+    verdict, status, unit, occurrence, line = _example(members)
+    where = sorted(
+        {name for each in members for one in each[2].occurrences for name in one["platforms"]}
+    )
+    return {
+        "number": number,
+        "verdict": verdict,
+        "status": status,
+        "images": len({each[2].image for each in members}),
+        "platforms": where,
+        "example": {
+            "image": unit.image,
+            "promises": unit.promises,
+            "behind": occurrence["behind"],
+            "plan": occurrence["plan"],
+            "platform": occurrence["platforms"][0],
+            "platforms": occurrence["platforms"],
+            "deviations": occurrence.get("deviations"),
+            "lost": [event_row(events[n]) for n in sorted(lost_of(occurrence)) if n in events],
+            "output": line["output"],
+        },
+        "all-images": sorted({each[2].image for each in members})[:IMAGES_MAX],
+        "minimal": minimal.get(_key(unit)),
+        "allowed": marks.allowed(occurrence["behind"], done) if verdict == STATE else None,
+        "step": marks.step(occurrence["behind"]) if verdict == STATE else None,
+    }
+
+
+def event_row(event):
+    return {name: event[name] for name in ("number", "kind", "addr", "len") if name in event} | {
+        "issuer": plans.issuer(event)
+    }
+
+
+def _root(members, events, minimal):
+    """The cause of a group: that of its minimal example, if it has one."""
+    example = _example(members)
+    small = minimal.get(_key(example[2]))
+    if small and small["lost"]:
+        return sorted({each["issuer"] for each in small["lost"]})
+    return cause(example[3], events)
+
+
+def _groups(found, cause_of):
+    """Findings with one verdict, status and cause, as lists."""
+    groups = {}
+    for members in found:
+        key = (members[0][0], str(members[0][1]), tuple(cause_of(members)))
+        groups.setdefault(key, []).extend(members)
+    return list(groups.values())
+
+
+def bugs(found, explored, minimal, marks=None, done=None):
+    """Groups findings: one bug for each verdict, status and cause.  Groups whose minimal examples
+    have one cause are one."""
+    found = [[each] for each in found]
+    numbers = set().union(*(lost_of(each[0][3]) for each in found))
+    events = plans.events(explored.trace(), numbers, explored.symbols())
+    groups = _groups(found, lambda members: cause(members[0][3], events))
+    groups = _groups(groups, lambda members: _root(members, events, minimal))
+    groups.sort(key=lambda members: min(each[3]["behind"] for each in members))
+    rows = [_bug(n, members, events, minimal, marks, done) for n, members in enumerate(groups, 1)]
+    return [dict(row, cause=_root(x, events, minimal)) for row, x in zip(rows, groups)]
+
+
+def result(explored, checker, selection, done, marks=None):
+    """The content of check.json: the same for the same verdicts, in whatever order they came."""
+    units = selection.mine
+    checked = [done[_key(unit)] for unit in units if _key(unit) in done]
+    counts = {name: sum(one["verdict"] == name for one in checked) for name in verdicts.VERDICTS}
+    minimal = load(explored.folder / MINIMAL, "crash check") or {}
+    found = bugs(findings(units, done, marks), explored, minimal, marks, done)
+    missing = len(units) - len(checked)
+    doubt = missing + counts["failed"] + counts["unsteady"]
+    verdict = "bugs" if found else "none" if doubt or not checked else "good"
+    notes = []
+    if missing:
+        notes.append("%d images have not been checked." % missing)
+    if counts["unsteady"]:
+        notes.append("%d images were judged differently when checked twice." % counts["unsteady"])
+    if counts["failed"]:
+        notes.append("%d checks failed, so there is no verdict." % counts["failed"])
+    if checked and not counts["good"] and not counts["unsteady"]:
+        notes.append("No image is good, so the checker may be wrong.")
+    return {
+        "version": 1,
+        "verdict": verdict,
+        "run": explored.run,
+        "target": explored.target,
+        "checker": checker.settings(),
+        **selection.settings(),
+        "compare": len(marks.events) if marks else None,
+        "images": len(units),
+        "images-explored": len(explored.images),
+        "checked": len(checked),
+        "verdicts": {name: count for name, count in counts.items() if count},
+        "bugs": found,
+        "notes": notes,
+    }
+
+
+# -- text
+
+
+def describe(bug):
+    """What was found, in words."""
+    text = WHAT[bug["verdict"]]
+    number = bug["step"] if bug["verdict"] == STATE else bug["status"]
+    return text % number if "%s" in text else text
+
+
+def lost_lines(rows):
+    """Lost stores in words: neighbours of one issuer together."""
+    for issuer, group in itertools.groupby(rows, key=lambda row: row["issuer"]):
+        group = list(group)
+        first, last = group[0], group[-1]
+        text = "event %d" % first["number"]
+        if len(group) > 1:
+            text = "events %d to %d" % (first["number"], last["number"])
+        places = sorted(row["addr"] for row in group if "addr" in row)
+        if places:
+            text += ", from address %#x on" % places[0]
+        yield text + ": " + issuer
+
+
+def lines(found):
+    """The result as text for a terminal."""
+    yield "%d images of %s checked: %s" % (
+        found["checked"],
+        ", ".join(found["platforms"]),
+        ", ".join("%d %s" % (count, name) for name, count in found["verdicts"].items()) or "none",
+    )
+    for bug in found["bugs"]:
+        example = bug["example"]
+        yield ""
+        yield "Bug %d: %s (%d image%s)" % (
+            *(bug["number"], describe(bug), bug["images"], "" if bug["images"] == 1 else "s"),
+        )
+        yield "  cause: " + "; ".join(bug["cause"])
+        yield "  example: image %s, behind event %d, %s, plan %s" % (
+            *(example["image"], example["behind"], example["platform"], example["plan"]),
+        )
+        if bug["minimal"]:
+            yield "  minimal: image %s; all of these have to be lost:" % bug["minimal"]["image"]
+        shown = bug["minimal"] or example
+        for text in list(lost_lines(shown["lost"]))[:IMAGES_MAX]:
+            yield "    " + text
+        for line in example["output"].strip().splitlines()[-3:]:
+            yield "  printed: " + line[:200]
+    for note in found["notes"]:
+        yield note
+
+
+# -- HTML
+
+
+def _row(*cells):
+    return "<tr>%s</tr>" % "".join("<td>%s</td>" % escape(str(each)) for each in cells)
+
+
+def section(found):
+    """A section of the report."""
+    counts = "".join(_row(name, count) for name, count in found["verdicts"].items())
+    parts = [
+        "<h2>Images judged by a checker</h2>",
+        "<p>%d of %d images on %s.</p>"
+        % (found["checked"], found["images"], escape(", ".join(found["platforms"]))),
+        "<pre>%s</pre>" % escape(found["checker"]["script"]),
+        "<table>%s</table>" % counts,
+    ]
+    parts += ['<p class="note">%s</p>' % escape(note) for note in found["notes"]]
+    for bug in found["bugs"]:
+        example = bug["example"]
+        parts.append("<h3>Judged %d: %s</h3>" % (bug["number"], escape(describe(bug))))
+        parts.append(
+            "<table>%s</table>"
+            % "".join(
+                (
+                    _row("cause", "; ".join(bug["cause"])),
+                    _row("images", bug["images"]),
+                    _row("platforms", ", ".join(bug["platforms"])),
+                    _row("example", "%(image)s, behind event %(behind)d, plan %(plan)s" % example),
+                    _row("minimal", bug["minimal"]["image"] if bug["minimal"] else "not made"),
+                )
+            )
+        )
+        lost = (bug["minimal"] or example)["lost"]
+        parts.append(
+            "<table>%s</table>"
+            % "".join(
+                _row(each["number"], each["kind"], each["issuer"], hex(each.get("addr", 0)))
+                for each in lost
+            )
+        )
+        parts.append("<pre>%s</pre>" % escape(example["output"]))
+    return "\n".join(parts)
+
+
+def junit(found):
+    """A test case for each bug, and one for the check."""
+    attribute = explore_report.attribute
+    cases = [
+        '<testcase classname="crash-check" name=%s><failure message=%s/></testcase>'
+        % (
+            attribute("bug %d: %s" % (bug["number"], "; ".join(bug["cause"]))),
+            attribute("%s, image %s" % (describe(bug), bug["example"]["image"])),
+        )
+        for bug in found["bugs"]
+    ]
+    name = "%d images" % found["checked"]
+    inner = ""
+    if found["verdict"] == "none":
+        inner = "<error message=%s/>" % attribute(" ".join(found["notes"]) or "nothing was checked")
+    cases.append(
+        '<testcase classname="crash-check" name=%s>%s</testcase>' % (*(attribute(name), inner),)
+    )
+    failures = len(found["bugs"])
+    return (
+        '<?xml version="1.0"?>\n<testsuite name=%s tests="%d" failures="%d" errors="%d">\n%s\n'
+        "</testsuite>\n"
+        % (
+            attribute("crash check " + found["target"]),
+            len(cases),
+            failures,
+            found["verdict"] == "none",
+            "\n".join(cases),
+        )
+    )
+
+
+def write(folder, found, explored_folder=None):
+    """Writes check.json, JUnit, and the report anew, with the section about the check.
+
+    explored_folder: the exploration, if it is in another folder."""
+    explore.write(folder / RESULT, json.dumps(found, indent=1) + "\n")
+    explore.write(folder / JUNIT, junit(found))
+    explored = load((explored_folder or folder) / explore.RESULT)
+    if explored:
+        try:
+            text = explore_report.page(explored, section(found))
+        except (KeyError, TypeError, AttributeError):
+            raise LabError("%s is not what the explorer writes" % (folder / explore.RESULT))
+    else:
+        text = explore_report.document("Crash check of " + found["target"], [section(found)])
+    explore.write(folder / explore.PAGE, text)

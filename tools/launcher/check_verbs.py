@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verbs crash check, crash merge and crash keep: their options."""
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from . import check, check_report, compare, keep, merge, reduce
+from .explored import Explored
+
+CHECK_TEXT = """Judges crash images: each is given to a shell script in a VM, whose status 0 means
+that the image is good.  The VM is put back for each image in milliseconds.  EXPLORED is the folder
+of results of `crash explore --strategy`, or a file of `crash keep`.
+
+The script finds CRASH_IMAGE, CRASH_BEHIND (the event behind which the power failed) and
+CRASH_PLATFORM in its environment.  Statuses 126 and 127 are mistakes of the script.  A hang, a
+panic, an oops, a machine check, a reboot and a VM that switches itself off are bad, too.
+
+Verdicts are written to a journal at once; the same command goes on where it ended.  Results:
+EXPLORED/check.json, check-junit.xml, and a section of report.html.
+
+Exit status: 0: no bug; 1: bugs; 2: wrong arguments; 4: no verdict, because nothing was checked or
+checks failed; others: it did not work.  For a file of `crash keep`: 1: the bug is there, 0: it is
+gone, 125: it could not be judged."""
+
+MERGE_TEXT = """Joins the verdicts of checks with --shard, and writes the results that one check
+without shards would write.  OUT is a folder for them, which may be EXPLORED itself.  Of an EXPLORED
+folder all journals are taken; at least one is needed, or OUT has to be one.
+
+Exit status: as of crash check; 4 if verdicts are missing."""
+
+KEEP_TEXT = """Writes one file with everything that shows a bug again: the image and its base, the
+checker with its programs, and what it judged (docs/bug-format.md).  `crash check FILE` judges it
+again, in seconds and without the recording."""
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def _positive(kind, low, high):
+    def parse(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError("%s is not within %s to %s" % (text, low, high))
+        return value
+
+    return parse
+
+
+def _jobs(text):
+    return _positive(int, 1, os.cpu_count() or 1)(text)
+
+
+def do_check(args):
+    if Path(args.explored).is_file():
+        return keep.judge(args, say)
+    explored = Explored(args.explored)
+    checker = check.checker_of(args, explored)
+    selection = check.Selection(explored, args.platform, args.promises, args.limit, args.shard)
+    if not selection.mine:
+        say(
+            "there is nothing to check: no image of %s is on %s%s"
+            % (
+                *(args.explored, ", ".join(selection.platforms) or "a platform that claims it"),
+                " in shard %s" % args.shard if args.shard else "",
+            )
+        )
+        return check.NO_VERDICT
+    if not args.shard:  # what is there afterwards is of this check, also if it fails
+        for name in (check_report.RESULT, check_report.JUNIT):
+            (explored.folder / name).unlink(missing_ok=True)
+    marks = None
+    if args.compare:
+        marks = compare.states(explored, selection.platforms[0], args.promises)
+    quiet = (lambda text: None) if args.json else say
+    done = check.check(explored, checker, selection, marks, args, quiet)
+    found = check_report.result(explored, checker, selection, done, marks)
+    if found["bugs"] and not args.no_reduce and not args.shard:
+        if reduce.reduce_all(explored, checker, selection, found, marks, done, quiet):
+            found = check_report.result(explored, checker, selection, done, marks)
+    if args.shard:
+        return _show(args, found)  # the files of results are those of all shards
+    return _end(args, explored.folder, found)
+
+
+def _show(args, found):
+    """Prints a result; returns the exit status."""
+    if args.json:
+        print(json.dumps(found, indent=1))
+    else:
+        for line in check_report.lines(found):
+            print(line)
+    return {"good": check.GOOD, "bugs": check.BUGS}.get(found["verdict"], check.NO_VERDICT)
+
+
+def _end(args, folder, found, explored_folder=None):
+    """Writes and prints a result; returns the exit status."""
+    check_report.write(folder, found, explored_folder)
+    status = _show(args, found)
+    say("results are in %s, the report is %s" % (folder, folder / "report.html"))
+    return status
+
+
+def do_merge(args):
+    found, explored_folder = merge.merge(Path(args.out), [Path(each) for each in args.parts])
+    return _end(args, Path(args.out), found, explored_folder)
+
+
+def do_keep(args):
+    explored = Explored(args.explored)
+    size = keep.keep(explored, args.bug, args.output)
+    if args.json:
+        print(json.dumps({"file": args.output, "bytes": size}, indent=1))
+    else:
+        say("bug %d is in %s, %d octets" % (args.bug, args.output, size))
+    return 0
+
+
+def _add_vm(add_option):
+    """Options about the checker's VM."""
+    add_option("--memory", metavar="SIZE", help="the VM's memory [that of the recorded VM, or 1G]")
+    add_option("--cpus", type=_positive(int, 1, 64), metavar="N", help="its CPUs [1]")
+    add_option(
+        "--vm-arg",
+        action="append",
+        default=[],
+        metavar="WORDS",
+        help="further options as of ./staghorn up, such as --vm-arg='--image consumers'",
+    )
+
+
+def _add_check(verbs, run):
+    parser = verbs.add_parser(
+        "check",
+        help="judge crash images by a script in a VM",
+        description=CHECK_TEXT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="staghorn crash check [options] EXPLORED",
+    )
+    add_option = parser.add_argument
+    add_option("--script", metavar="TEXT", help="the checker: a shell script for the VM")
+    add_option("--script-file", metavar="FILE", help="the same, in a file")
+    add_option("--setup", metavar="TEXT", help="a script that prepares the VM once")
+    add_option("--setup-file", metavar="FILE", help="the same, in a file")
+    add_option(
+        "--copy",
+        action="append",
+        default=[],
+        metavar="FILE:PATH",
+        help="copy a file of the host into the VM, before the setup; may be repeated",
+    )
+    add_option(
+        "--compare",
+        action="store_true",
+        help="what the script prints is the program's state: at a crash point between two marks "
+        "it has to be what it prints about the run at one of the two",
+    )
+    add_option(
+        "--promises",
+        action="store_true",
+        help="give the script the promises that are in force, in /run/crash/promises",
+    )
+    add_option(
+        "--timeout",
+        type=_positive(float, 0.1, 86400.0),
+        metavar="S",
+        help="seconds that a check may take; then it hangs [10]",
+    )
+    add_option(
+        "--repeat",
+        type=_positive(int, 1, 100),
+        default=2,
+        metavar="N",
+        help="check a bad image so many times; if verdicts differ, it is unsteady [%(default)s]",
+    )
+    add_option("--jobs", type=_jobs, default=1, metavar="N", help="VMs side by side [%(default)s]")
+    add_option(
+        "--platform",
+        action="append",
+        default=[],
+        metavar="LIST",
+        help="images of these platforms, such as adr,ddio=on [those that claim what was promised]",
+    )
+    add_option(
+        "--limit",
+        type=_positive(int, 1, 1 << 40),
+        metavar="N",
+        help="check at most N images, taken evenly over the run",
+    )
+    add_option("--shard", metavar="I/N", help="check the I-th of N parts of the images")
+    add_option(
+        "--journal",
+        metavar="FILE",
+        help="where verdicts are written [EXPLORED/%s, or verdicts-I-of-N.jsonl]" % check.VERDICTS,
+    )
+    _add_vm(add_option)
+    add_option("--no-reduce", action="store_true", help="do not look for minimal examples")
+    add_option("--json", action="store_true", help="print the result as JSON")
+    add_option("explored", metavar="EXPLORED", help="a folder of images, or a kept bug")
+    parser.set_defaults(run=run(do_check))
+
+
+def add(verbs, run):
+    """Adds the verbs to those of crash."""
+    _add_check(verbs, run)
+    parser = verbs.add_parser(
+        "merge",
+        help="join the verdicts of several checks",
+        description=MERGE_TEXT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("out", metavar="OUT", help="the folder of the results")
+    parser.add_argument("parts", nargs="+", metavar="EXPLORED|JOURNAL", help="what is joined")
+    parser.set_defaults(run=run(do_merge))
+    parser = verbs.add_parser(
+        "keep",
+        help="keep a bug as one file that shows it again",
+        description=KEEP_TEXT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--bug", type=_positive(int, 1, 1 << 31), required=True, metavar="N")
+    parser.add_argument("--output", required=True, metavar="FILE", help="the file")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("explored", metavar="EXPLORED", help="a folder that was checked")
+    parser.set_defaults(run=run(do_keep))

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a checker prints is the semantic state: `crash check --compare`.
+
+Behind mark k the program's state is the one that mark k names; from there on it works towards that
+of mark k + 1.  So a power cut between the two has to leave one or the other.  Which states these
+are, the checker says about the run's own images, those of cuts in which everything survived.
+"""
+from . import plans, verdicts
+from .errors import LabError
+from .explored import START, Unit, is_occurrence
+
+KINDS = (("state",), ("durable", "acknowledged"))  # the second if there are none of the first
+MARKS_MAX = 10000
+
+
+def marks_of(explored, trace):
+    """The events of the marks that end a step of the program."""
+    found = plans.marks(trace)
+    for kinds in KINDS:
+        events = [event for event, kind, _ in found if kind in kinds]
+        if events:
+            break
+    if not events:
+        raise LabError(
+            "the run of %s has no marks, so there are no states to compare with" % explored.target,
+            "Let the program end each operation with one (docs/manual/marks.md), such as\n"
+            '  sg_mark("state", "") or staghorn-mark state',
+        )
+    if len(events) > MARKS_MAX:
+        raise LabError("the run has %d marks, more than %d" % (len(events), MARKS_MAX))
+    return events
+
+
+def restored(found, promises):
+    """Marks of their JSON, or None."""
+    if not found:
+        return None
+    events, occurrences = found["events"], found["occurrences"]
+    if not all(map(is_occurrence, occurrences)) or not all(isinstance(n, int) for n in events):
+        raise KeyError("occurrences")
+    return Marks(events, occurrences, promises)
+
+
+class Marks:
+    """The states of a run: at its start, at each mark, and at its end.
+
+    events: of the marks; occurrences: of their images and of that at the end, in this order."""
+
+    def __init__(self, events, occurrences, promises=False):
+        self.events, self.promises = events, promises
+        first = {"image": START, "behind": 0, "promises": 0, "plan": "", "platforms": [""]}
+        self.states = [first, *occurrences]
+        if len(occurrences) != len(events) + 1:
+            raise LabError(
+                "the explorer made %d images for the run's states, not %d"
+                % (*(len(occurrences), len(events) + 1),)
+            )
+
+    def settings(self):
+        return {"events": self.events, "occurrences": self.states[1:]}
+
+    def unit(self, at):
+        one = self.states[at]
+        return Unit(one["image"], one["promises"] if self.promises else None, (one,))
+
+    def units(self):
+        return [self.unit(at) for at in range(len(self.states))]
+
+    def _digest(self, at, done):
+        unit = self.unit(at)
+        return done[verdicts.key_of({"image": unit.image, "promises": unit.promises})]["digest"]
+
+    def step(self, behind):
+        """The number of the last mark that a cut behind this event has seen; 0: none."""
+        return sum(1 for event in self.events if event <= behind)
+
+    def allows(self, behind, digest, done):
+        """Whether this output is right for a cut behind this event."""
+        return digest in self.allowed(behind, done)
+
+    def allowed(self, behind, done):
+        """The digests of the two states between which a cut behind this event is."""
+        step = self.step(behind)
+        return [self._digest(at, done) for at in (step, step + 1)]
+
+    def require_good(self, done):
+        """The run's own states have to be good, or the checker is wrong."""
+        for at, unit in enumerate(self.units()):
+            one = done.get(verdicts.key_of({"image": unit.image, "promises": unit.promises}))
+            if one is None:
+                raise LabError("the run's own states have not been checked")
+            # Nothing may have been there at the start.
+            if one["verdict"] != "good" and at:
+                raise LabError(
+                    "the run's own state at %s is judged as %s, with everything there: %s"
+                    % (self.name(at), one["verdict"], one["output"].strip()[-200:]),
+                    "The script is wrong, or the program leaves that behind",
+                )
+
+    def name(self, at):
+        if not at:
+            return "the start"
+        return "the end" if at == len(self.states) - 1 else "mark %d" % at
+
+    def wrong(self, unit, one, done):
+        """The occurrences of a good unit whose output belongs to neither mark around them."""
+        if one["verdict"] != "good":
+            return []
+        return [
+            each
+            for each in unit.occurrences
+            if not self.allows(each["behind"], one["digest"], done)
+        ]
+
+    def doubtful(self, units, done):
+        """The units that are good but of no right state, and were checked only once."""
+        self.require_good(done)
+        found = []
+        for unit in units:
+            one = done.get(verdicts.key_of({"image": unit.image, "promises": unit.promises}))
+            if one and not one.get("confirmed") and self.wrong(unit, one, done):
+                found.append(unit)
+        return found
+
+
+def states(explored, platform, promises=False):
+    """The Marks of an exploration; the explorer makes their images."""
+    trace = explored.trace()
+    if not trace:
+        raise LabError(
+            "--compare needs the recording: the trace of %s is not there"
+            % (explored.target or "it"),
+        )
+    events = marks_of(explored, trace)
+    return Marks(events, _images(explored, events, platform), promises)
+
+
+def _images(explored, events, platform):
+    """The occurrences of "everything survives" before each mark, and at the end."""
+    ends = [*(event - 1 for event in events), explored.events()]
+    try:
+        return plans.make(explored, [plans.plan(end, platform) for end in ends])
+    except LabError as error:
+        if "crash point" not in str(error):
+            raise
+    # Where nothing has changed since the crash point before, there is none.
+    known = sorted(one["behind"] for one in explored.images if platform in one["platforms"])
+    ends = [max([0, *(each for each in known if each <= end)]) for end in ends]
+    return plans.make(explored, [plans.plan(end, platform) for end in ends])

@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A bug as one file: what judges it, the image, its base, and the expected verdict.
+
+docs/bug-format.md has the format.  A file may come from a stranger: it is read with bounds, and
+what it has is refused unless all of it makes sense.  Its script runs in a VM only.
+"""
+import hashlib
+import json
+import os
+import shlex
+import struct
+import tempfile
+import zlib
+from pathlib import Path
+
+from . import check, check_report, explore, verdicts
+from .check_lab import CheckLab
+from .check_run import check_unit
+from .errors import EXEC_FAILED, LabError, UsageError
+from .explored import IMAGES, PROMISES, Explored, Unit, extent_of, is_occurrence, load
+
+MAGIC, VERSION = b"SGKEPT\r\n", 1
+OPENING = struct.Struct(
+    "<8sIIQQ32s"
+)  # magic, version, 0, octets of the head and behind it, SHA-256
+PAGE = 4096
+PIECE = 1 << 16
+HEAD_MAX = 16 << 20
+FILE_MAX = 2 << 30
+PART_MAX = 4 << 30  # octets of an unpacked part
+# Options of `up` that a kept bug may have: no other makes the host do what its author wants.
+VM_OPTIONS = ("--image", "--kernel", "--accel", "--boot-snapshot", "--timeout")
+BUG, GONE, NO_VERDICT = 1, 0, EXEC_FAILED
+
+
+def foreign(vm_arguments):
+    """The first word that is not one of VM_OPTIONS or a value of one, or None."""
+    try:
+        words = [word for text in vm_arguments for word in shlex.split(text)]
+    except ValueError:
+        return vm_arguments[0]
+    bad = [w for w in words if w.startswith("-") and w.split("=")[0] not in VM_OPTIONS]
+    return bad[0] if bad else None
+
+
+# -- writing
+
+
+def _pages(path):
+    """The pages of a base that are not zero, each behind its number."""
+    with open(path, "rb") as file:
+        size, at = os.fstat(file.fileno()).st_size, 0
+        while at < size:
+            try:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA) // PAGE * PAGE
+            except OSError:
+                return  # nothing but a hole follows
+            page = os.pread(file.fileno(), PAGE, at)
+            if page.strip(b"\0"):
+                yield struct.pack("<Q", at // PAGE) + page.ljust(PAGE, b"\0")
+            at += PAGE
+
+
+def _octets(path):
+    with open(path, "rb") as file:
+        while part := file.read(PIECE):
+            yield part
+
+
+def _pack(name, pieces, out):
+    """Appends a part, packed; returns its row of the head."""
+    packer, size, begin = zlib.compressobj(9), 0, out.tell()
+    for piece in pieces:
+        size += len(piece)
+        out.write(packer.compress(piece))
+    out.write(packer.flush())
+    return {"name": name, "octets": size, "packed": out.tell() - begin}
+
+
+def _bug(explored, number):
+    found = load(explored.folder / check_report.RESULT, "crash check")
+    if found is None:
+        raise UsageError(
+            "%s was not checked" % explored.folder, "./staghorn crash check finds its bugs"
+        )
+    try:
+        bugs = [bug for bug in found["bugs"] if bug["number"] == number]
+        if not bugs:
+            raise UsageError(
+                "%s has %d bugs, and no bug %d"
+                % (*(explored.folder / check_report.RESULT, len(found["bugs"]), number),)
+            )
+        return found, bugs[0]
+    except (KeyError, TypeError):
+        raise LabError(
+            "%s is not what crash check writes" % (explored.folder / check_report.RESULT)
+        )
+
+
+def _allowed(bug, explored):
+    """The digests of right states around the crash point, for a bug of --compare."""
+    if bug["verdict"] != check_report.STATE:
+        return None
+    if not bug.get("allowed"):
+        raise LabError("%s does not say which states are right" % explored.folder)
+    return bug["allowed"]
+
+
+def _head(explored, checker, found, bug):
+    example = dict(bug["example"], **(bug["minimal"] or {}))
+    promises = explored.promises()[: example["promises"] or 0]
+    return {
+        "extents": [
+            {"name": x.name, "address": x.address, "size": x.size, "hash": x.hash}
+            for x in explored.extents
+        ],
+        "run": explored.run,
+        "target": explored.target,
+        "told": str(explored.result.get("told", "")),
+        "checker": checker.settings(),
+        "expected": {
+            "verdict": bug["verdict"],
+            "status": bug["status"],
+            "allowed": _allowed(bug, explored),
+        },
+        "occurrence": {
+            "image": example["image"],
+            "behind": example["behind"],
+            "promises": example["promises"] or 0,
+            "plan": example["plan"],
+            "platforms": [example["platform"]],
+        },
+        "with-promises": example["promises"] is not None,
+        "promises": promises,
+        "cause": bug["cause"],
+    }
+
+
+def keep(explored, number, output):
+    """Writes the file of a bug; returns its octets."""
+    found, bug = _bug(explored, number)
+    checker = check.saved(explored.folder / check.FOLDER)
+    if not checker or checker.settings() != found["checker"]:
+        raise LabError("%s has another checker than its results" % explored.folder)
+    word = foreign(checker.vm_arguments)
+    if word:
+        raise UsageError(
+            "crash keep: the checker's VM had %s, which a kept bug cannot have" % word,
+            "It can have " + ", ".join(VM_OPTIONS),
+        )
+    head = _head(explored, checker, found, bug)
+    path = explored.path(head["occurrence"]["image"])
+    try:
+        with tempfile.TemporaryFile() as parts:
+            rows = [_pack("image", _octets(path) if path else (), parts)]
+            for i, (file, _) in enumerate(checker.copies):
+                rows.append(_pack("copy-%d" % i, _octets(file), parts))
+            for i, extent in enumerate(explored.extents):
+                rows.append(_pack("base-%d" % i, _pages(extent.file), parts))
+            text = json.dumps(dict(head, parts=rows)).encode()
+            return _write(Path(output), text, parts)
+    except OSError as error:
+        raise LabError("crash keep: %s: %s" % (error.filename or output, error.strerror))
+
+
+def _write(path, text, parts):
+    digest, size = hashlib.sha256(text), parts.tell()
+    parts.seek(0)
+    while piece := parts.read(PIECE):
+        digest.update(piece)
+    new = path.with_name(path.name + ".new")
+    with open(new, "wb") as file:
+        file.write(OPENING.pack(MAGIC, VERSION, 0, len(text), size, digest.digest()))
+        file.write(text)
+        parts.seek(0)
+        while piece := parts.read(PIECE):
+            file.write(piece)
+    os.replace(new, path)
+    return OPENING.size + len(text) + size
+
+
+# -- reading
+
+
+def _wrong(path, why):
+    return LabError("%s %s" % (path, why))
+
+
+def _opened(path, file):
+    """The head of a file whose checksum is right; the file is behind it."""
+    opening = file.read(OPENING.size)
+    if len(opening) < OPENING.size or opening[:8] != MAGIC:
+        raise _wrong(path, "is no file of crash keep")
+    _, version, zero, head, rest, digest = OPENING.unpack(opening)
+    if version != VERSION or zero:
+        raise _wrong(path, "has version %d, and this program knows %d" % (version, VERSION))
+    if head > HEAD_MAX or rest > FILE_MAX:
+        raise _wrong(path, "is larger than a kept bug may be")
+    found = hashlib.sha256()
+    left = head + rest
+    while left:
+        piece = file.read(min(PIECE, left))
+        if not piece:
+            raise _wrong(path, "is cut short")
+        found.update(piece)
+        left -= len(piece)
+    if file.read(1) or found.digest() != digest:
+        raise _wrong(path, "is damaged")
+    file.seek(OPENING.size)
+    try:
+        text = json.loads(file.read(head))
+    except (ValueError, RecursionError):
+        text = None
+    if not isinstance(text, dict):
+        raise _wrong(path, "has a head that is not JSON")
+    return text
+
+
+def _unpacked(path, file, row, limit):
+    """The octets of a part, in pieces."""
+    unpacker, left, size = zlib.decompressobj(), row["packed"], 0
+    while left or unpacker.unconsumed_tail:
+        piece = unpacker.unconsumed_tail
+        if not piece:
+            piece = file.read(min(PIECE, left))
+            left -= len(piece)
+            if not piece:
+                raise _wrong(path, "is cut short")
+        part = unpacker.decompress(piece, PIECE)
+        size += len(part)
+        if size > min(row["octets"], limit):
+            raise _wrong(path, "has a part %s that is too long" % row["name"])
+        if unpacker.eof and (left or unpacker.unused_data):
+            raise _wrong(path, "has octets behind its part %s" % row["name"])
+        yield part
+    if not unpacker.eof or size != row["octets"]:
+        raise _wrong(path, "has a part %s that is cut short" % row["name"])
+
+
+def _unpack_base(path, pieces, target, size):
+    """Writes the pages of a base; they ascend."""
+    rest, last = b"", -1
+    with open(target, "wb") as out:
+        out.truncate(size)
+        for piece in pieces:
+            rest += piece
+            while len(rest) >= 8 + PAGE:
+                number = struct.unpack_from("<Q", rest)[0]
+                if not last < number < size // PAGE:
+                    raise _wrong(path, "has a base with a page %d, which cannot be" % number)
+                os.pwrite(out.fileno(), rest[8 : 8 + PAGE], number * PAGE)
+                last, rest = number, rest[8 + PAGE :]
+    if rest:
+        raise _wrong(path, "has a base with half a page")
+
+
+def _checked_head(path, head):
+    """The head, whose members have their types; else an error."""
+    try:
+        copies = head["checker"]["copies"]
+        names = ["image", *("copy-%d" % i for i in range(len(copies)))]
+        names += ["base-%d" % i for i in range(len(head["extents"]))]
+        rows = head["parts"]
+        good = [row["name"] for row in rows] == names and 1 <= len(head["extents"]) <= 16
+        good = good and len(copies) <= check.COPIES_MAX and is_occurrence(head["occurrence"])
+        for row in rows:
+            good = good and all(
+                isinstance(row[key], int) and 0 <= row[key] <= PART_MAX
+                for key in ("octets", "packed")
+            )
+        good = good and all(one["path"].startswith("/") for one in copies)
+        good = good and all(0 <= one["mode"] <= 0o777 for one in copies)
+        checker = head["checker"]
+        texts = (
+            checker["script"],
+            checker["setup"],
+            checker["memory"],
+            head["expected"]["verdict"],
+        )
+        good = good and all(isinstance(text, str) for text in texts)
+        good = good and all(isinstance(text, str) for text in checker["vm-arguments"])
+        good = good and not foreign(checker["vm-arguments"])
+        good = good and isinstance(checker["cpus"], int)
+        good = good and 0 < checker["timeout"] <= 86400 and isinstance(head["promises"], list)
+        good = good and all(isinstance(each, dict) for each in head["promises"])
+        good = good and isinstance(head["expected"]["allowed"] or [], list)
+    except (KeyError, TypeError, AttributeError):
+        good = False
+    if not good:
+        raise _wrong(path, "has a head that crash keep does not write")
+    return head
+
+
+def unpack(path, folder):
+    """Unpacks a file to a folder as `crash explore` makes one; returns (head, Checker)."""
+    path, folder = Path(path), Path(folder)
+    (folder / "images").mkdir()
+    (folder / "base").mkdir()
+    (folder / check.FOLDER).mkdir()
+    with open(path, "rb") as file:
+        head = _checked_head(path, _opened(path, file))
+        copies, extents = head["checker"]["copies"], []
+        for i, one in enumerate(head["extents"]):
+            one = dict(one, file="base/%d.raw" % i) if isinstance(one, dict) else {}
+            extents.append(one)
+            extent_of(one, folder)
+        for row in head["parts"]:
+            kind, _, number = row["name"].partition("-")
+            pieces = _unpacked(path, file, row, PART_MAX)
+            if kind == "base":
+                target = folder / "base" / ("%s.raw" % number)
+                _unpack_base(path, pieces, target, extents[int(number)]["size"])
+                continue
+            target = folder / "images" / (head["occurrence"]["image"] + ".image")
+            if kind == "copy":
+                target = folder / check.FOLDER / number
+            with open(target, "wb") as out:
+                for piece in pieces:
+                    out.write(piece)
+            if kind == "copy":
+                target.chmod(copies[int(number)]["mode"])
+            elif not row["octets"]:
+                target.unlink()  # the content at the start has no image
+        if file.read(1):
+            raise _wrong(path, "has octets behind its parts")
+    texts = {"run": head["run"], "target": head["target"]}
+    found = {"version": 1, **texts, "extents": extents, "images": [head["occurrence"]]}
+    explore.write(folder / IMAGES, json.dumps(found))
+    explore.write(folder / PROMISES, json.dumps({"promises": head["promises"]}))
+    return head, _checker(head, folder)
+
+
+def _checker(head, folder):
+    one = head["checker"]
+    copies = [(folder / check.FOLDER / str(i), x["path"]) for i, x in enumerate(one["copies"])]
+    return check.Checker(
+        one["script"],
+        one["setup"],
+        copies,
+        timeout=one["timeout"],
+        memory=one["memory"],
+        cpus=one["cpus"],
+        vm_arguments=one["vm-arguments"],
+    )
+
+
+# -- judging again
+
+
+def changed(checker, args):
+    """The kept checker, with what the user's options replace: programs by their paths."""
+    new = check.copies_of(args.copy)
+    paths = [path for _, path in new]
+    copies = [each for each in checker.copies if each[1] not in paths] + new
+    script, setup = check.texts_of(args)
+    return check.Checker(
+        checker.script if script is None else script,
+        checker.setup if setup is None else setup,
+        copies,
+        timeout=args.timeout or checker.timeout,
+        memory=args.memory or checker.memory,
+        cpus=args.cpus or checker.cpus,
+        vm_arguments=args.vm_arg or checker.vm_arguments,
+    )
+
+
+def verdict(head, one):
+    """(exit status, sentence) of a line of verdict about a kept bug."""
+    expected = head["expected"]
+    if one["verdict"] in ("failed", "unsteady"):
+        return NO_VERDICT, "it cannot be judged (%s): %s" % (one["verdict"], one["output"].strip())
+    if one["verdict"] in verdicts.BUGS:
+        same = (one["verdict"], one["status"]) == (expected["verdict"], expected["status"])
+        return BUG, "the bug is there" if same else (
+            "the image is bad in another way: %s, status %s, instead of %s, status %s"
+            % (one["verdict"], one["status"], expected["verdict"], expected["status"])
+        )
+    if expected["verdict"] == check_report.STATE and one["digest"] not in expected["allowed"]:
+        return BUG, "the bug is there: the state is neither of the right ones"
+    return GONE, "the bug is gone: the image is good"
+
+
+def judge(args, say):
+    """`crash check FILE`; returns the exit status."""
+    try:
+        for name, text in (
+            ("platform", args.platform),
+            ("shard", args.shard),
+            ("journal", args.journal),
+            ("limit", args.limit),
+        ):
+            if text:
+                raise UsageError("crash check: --%s has no meaning for a kept bug" % name)
+        with tempfile.TemporaryDirectory(prefix="staghorn-kept-") as folder:
+            return _judge(args, Path(folder), say)
+    except LabError as error:
+        error.status = NO_VERDICT  # to `git bisect run`, others would be a verdict
+        raise
+    except OSError as error:
+        raise LabError(
+            "%s: %s" % (error.filename or args.explored, error.strerror), None, NO_VERDICT
+        )
+
+
+def _judge(args, folder, say):
+    head, checker = unpack(args.explored, folder)
+    checker = changed(checker, args)
+    explored = Explored(folder)
+    occurrence = head["occurrence"]
+    promises = [check.promise_line(each) for each in explored.promises()]
+    number = occurrence["promises"] if head["with-promises"] else None
+    unit = Unit(occurrence["image"], number, (occurrence,))
+    quiet = (lambda text: None) if args.json else say
+    with CheckLab(explored.extents, occurrence["platforms"][0], checker, 1, quiet) as lab:
+        vm = lab.start(lab.vms[0])
+        one = check_unit(vm, explored, unit, promises, checker.timeout, args.repeat)
+    status, sentence = verdict(head, one)
+    if args.json:
+        found = {"version": 1, "status": status, "text": sentence, **one, "cause": head["cause"]}
+        print(json.dumps(found, indent=1))
+    else:
+        print(sentence)
+        print(one["output"].rstrip())
+    return status

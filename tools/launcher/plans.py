@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Images of chosen plans, made by the explorer (--plans, docs/crash-laboratory-points.md), and the
+events of a trace."""
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from . import explore, paths
+from .errors import LabError
+from .explored import IMAGES, MADE, is_occurrence, load
+from .symbols import Symbols
+
+VERSION = 1
+
+
+def plan(behind, platform, deviations=()):
+    """A plan: what a cut behind this event answers otherwise than "everything survives"."""
+    wanted = [{name: each[name] for name in ("question", "answer")} for each in deviations]
+    return {"behind": behind, "platform": platform, "deviations": wanted}
+
+
+def _explorer(explored, folder, wanted):
+    """Runs the explorer; returns what it said if it failed."""
+    file = folder / "plans.json"
+    explore.write(file, json.dumps({"version": VERSION, "plans": wanted}))
+    command = [str(paths.explorer()), "--out", str(folder), "--plans", str(file)]
+    if explored.target:
+        command += ["--target", explored.target]
+    command += map(str, explored.traces())
+    done = subprocess.run(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return done.stderr.strip()
+
+
+def make(explored, wanted):
+    """The occurrences of these plans, in their order.  Their images join those of the folder."""
+    if not explored.traces():
+        raise LabError(
+            "the recording that %s was made from is not there" % explored.folder,
+            "Its traces are needed to make further images",
+        )
+    made = explored.folder / MADE / "images"
+    made.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="plans-", dir=made.parent) as place:
+        words = _explorer(explored, Path(place), wanted)
+        found = (load(Path(place) / IMAGES) or {}).get("images")
+        if not isinstance(found, list) or not all(map(is_occurrence, found)):
+            raise LabError("the explorer cannot make images of plans: %s" % words)
+        for path in (Path(place) / "images").glob("*.image"):
+            os.replace(path, made / path.name)
+    return found
+
+
+def events(trace, numbers, symbols=()):
+    """{number: event} of a trace, with `symbol` where the program counter has a name."""
+    wanted, found = set(numbers), {}
+    if not wanted or not trace:
+        return found
+    command = [str(paths.trace_printer()), "--json", str(trace)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as printer:
+        for line in printer.stdout:
+            one = json.loads(line)
+            if one.get("number") in wanted:
+                found[one["number"]] = one
+    counters = sorted({one["at"] for one in found.values() if "root" in one and "at" in one})
+    names = Symbols(symbols).resolve(counters)
+    for one in found.values():
+        name = names.get(one.get("at") if "root" in one else None, "0x")
+        if not name.startswith("0x"):
+            one["symbol"] = name
+    return found
+
+
+def marks(trace):
+    """The marks of a trace: [(event, kind, text)]."""
+    command = [str(paths.trace_printer()), "--json", "--kinds", "mark", str(trace)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return [(one["number"], one["name"], one["text"]) for one in rows if "number" in one]
+
+
+def issuer(event):
+    """Who made a store, in words."""
+    if "symbol" in event:
+        return "the store by " + event["symbol"]
+    if "at" in event and "root" in event:
+        return "the store at %#x" % event["at"]
+    words = [str(event.get("kind", "an event"))]
+    words += ["%s=%s" % (name, event[name]) for name in ("qpn", "opcode") if name in event]
+    return " ".join(words)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Minimal examples: which of the deviations of a bad image does its verdict need?
+
+A plan says how a cut deviates from "everything survives".  Delta debugging (ddmin) takes deviations
+away as long as the image stays bad in the same way; at the end none can be removed.  Each round is
+one call of the explorer, and the images of one round are checked in one go.
+"""
+import json
+
+from . import check_report, explore, plans, verdicts
+from .check_lab import CheckLab
+from .check_run import check_unit
+from .errors import LabError
+from .explored import Unit, load, promise_line
+
+ROUNDS_MAX = 200
+BUGS_MAX = 20  # so many bugs get a minimal example
+
+
+def _parts(items, n):
+    """Splits a list into n parts of nearly the same length."""
+    size, rest = divmod(len(items), n)
+    found, at = [], 0
+    for i in range(n):
+        end = at + size + (i < rest)
+        found.append(items[at:end])
+        at = end
+    return found
+
+
+def ddmin(items, bad_ones):
+    """The shortest list that ddmin finds, of which no item can be removed, and its rounds.
+
+    bad_ones([list, ...]) returns for each list whether it is still bad."""
+    current, n, rounds = list(items), 2, 0
+    while current and rounds < ROUNDS_MAX:
+        n = min(n, len(current))
+        parts = _parts(current, n)
+        # With two parts, or one, each part is the rest of the other one.
+        rests = [sum(parts[:i] + parts[i + 1 :], []) for i in range(n)]
+        tries = (parts if n > 2 else []) + rests
+        rounds += 1
+        answers = bad_ones(tries)
+        best = [each for each, bad in zip(tries, answers) if bad]
+        if best:
+            smallest = min(best, key=len)
+            n = 2 if len(smallest) <= len(current) // n else max(n - 1, 2)
+            current = smallest
+        elif n >= len(current):
+            break
+        else:
+            n = min(2 * n, len(current))
+    return current, rounds
+
+
+class Reducer:
+    """Makes a bug's example smaller with a VM that checks.
+
+    vm.check is that of CheckerVM; promises: lines of text if the checker gets them."""
+
+    def __init__(self, explored, vm, timeout, promises=None, marks=None, done=None):
+        self.explored, self.vm, self.timeout = explored, vm, timeout
+        self.promises, self.marks, self.done = promises, marks, done
+        self.checks, self.platform = 0, None
+        self.known = {}  # deviations to (occurrence, bad)
+
+    def _is_bad(self, occurrence, bug):
+        number = bug["example"]["promises"]
+        unit = Unit(occurrence["image"], number, (occurrence,))
+        one = check_unit(self.vm, self.explored, unit, self.promises or [], self.timeout, 1)
+        self.checks += 1
+        if bug["verdict"] == check_report.STATE:
+            return one["verdict"] == "good" and not self.marks.allows(
+                occurrence["behind"], one["digest"], self.done
+            )
+        return (one["verdict"], one["status"]) == (bug["verdict"], bug["status"])
+
+    def _try(self, tries, bug):
+        """Whether each list of deviations makes an image that is as bad."""
+        keys = [tuple((each["question"], each["answer"]) for each in one) for one in tries]
+        new = [i for i, key in enumerate(keys) if key not in self.known]
+        new = [i for i in new if keys[i] not in {keys[k] for k in new if k < i}]
+        example = bug["example"]
+        wanted = [plans.plan(example["behind"], self.platform, tries[i]) for i in new]
+        if wanted:
+            made = self._make(wanted)
+            for i, occurrence in zip(new, made):
+                bad = occurrence is not None and self._is_bad(occurrence, bug)
+                self.known[keys[i]] = (occurrence, bad)
+        return [self.known[key][1] for key in keys]
+
+    def _make(self, wanted):
+        """The occurrences of plans; None for one whose answers do not exist any more, because an
+        answer before them is another now."""
+        try:
+            made = plans.make(self.explored, wanted)
+            if len(made) == len(wanted):
+                return made
+        except LabError:
+            if len(wanted) == 1:
+                return [None]
+        return [self._make([each])[0] for each in wanted]
+
+    def _again(self, example):
+        """The platform on which the example's plan makes its image again, or None: an occurrence
+        has the plan of one of its platforms only."""
+        for platform in example["platforms"]:
+            wanted = plans.plan(example["behind"], platform, example["deviations"])
+            occurrence = self._make([wanted])[0]
+            if occurrence and occurrence["image"] == example["image"]:
+                return platform
+        return None
+
+    def reduce(self, bug):
+        """The minimal example of a bug, or None if its image is not made again."""
+        self.known = {}
+        deviations = bug["example"]["deviations"]
+        self.platform = self._again(bug["example"])
+        if not self.platform or not self._try([deviations], bug)[0]:
+            return None
+        found, rounds = ddmin(deviations, lambda tries: self._try(tries, bug))
+        key = tuple((each["question"], each["answer"]) for each in found)
+        if key not in self.known:
+            self._try([found], bug)
+        occurrence = self.known[key][0]
+        return {
+            "image": occurrence["image"],
+            "platform": self.platform,
+            "deviations": occurrence.get("deviations", found),
+            "behind": occurrence["behind"],
+            "plan": occurrence["plan"],
+            "rounds": rounds,
+            "from": len(deviations),
+        }
+
+
+def _with_events(explored, one):
+    """Adds the lost stores, with their issuers."""
+    numbers = check_report.lost_of(one)
+    events = plans.events(explored.trace(), numbers, explored.symbols())
+    rows = [check_report.event_row(events[n]) for n in sorted(numbers) if n in events]
+    return dict(one, lost=rows)
+
+
+def reduce_all(explored, checker, selection, found, marks, done, say):
+    """Makes the minimal examples that are missing; returns whether there are new ones."""
+    path = explored.folder / check_report.MINIMAL
+    known = load(path, "crash check") or {}
+    todo = [
+        bug
+        for bug in found["bugs"][:BUGS_MAX]
+        if bug["example"]["deviations"] and not bug["minimal"]
+    ]
+    todo = [bug for bug in todo if key_of(bug) not in known]
+    if not todo or not explored.traces():
+        return False
+    promises = [promise_line(each) for each in explored.promises()] if selection.promises else None
+    say("looking for minimal examples of %d bugs" % len(todo))
+    with CheckLab(explored.extents, selection.platforms[0], checker, 1, say) as judge:
+        vm = judge.start(judge.vms[0])
+        for bug in todo:
+            reducer = Reducer(explored, vm, checker.timeout, promises, marks, done)
+            one = reducer.reduce(bug)
+            if not one:
+                say("bug %d: its image cannot be made again from its plan" % bug["number"])
+                known[key_of(bug)] = None
+                continue
+            say(
+                "bug %d: %d of %d deviations are needed (%d checks)"
+                % (bug["number"], len(one["deviations"]), one["from"], reducer.checks)
+            )
+            known[key_of(bug)] = _with_events(explored, one)
+            explore.write(path, json.dumps(known, indent=1) + "\n")
+    return True
+
+
+def key_of(bug):
+    """The example's key in minimal.json: as in the journal."""
+    return verdicts.key_of(bug["example"])
