@@ -62,7 +62,7 @@ void rpma_active_connect(struct rpma_active *c, const char *address)
 int rpma_active_atom(struct rpma_active *c, uint64_t atom)
 {
     must(rpma_atomic_write(c->conn, c->remote, PAIR_ATOM_OFFSET, (const char *)&atom,
-                           RPMA_F_COMPLETION_ALWAYS, (void *)3),
+                           RPMA_F_COMPLETION_ALWAYS, (void *)PAIR_ATOM_ID),
          "rpma_atomic_write");
     return completion(c->cq).opcode;
 }

@@ -5,6 +5,9 @@
 
 #include "rpma_pair.h"
 
+/* No data have this context: marks name requests by it. */
+#define PAIR_ATOM_ID UINTPTR_MAX
+
 struct rpma_active {
     struct rpma_peer *peer;
     struct rpma_conn *conn;

@@ -51,9 +51,9 @@ class Files(labtest.LabCase):
         self.lab.sh("beta", "crash_files /mnt check %d" % FILES)
 
     def explore(self):
-        words = ("--domain", "adr", "--ddio", "on", "--strategy", "only,random:5:1")
+        words = ("--domain", "adr", "--ddio", "on", "--strategy", "random:2:1")
         done = self.lab.run(
-            *("crash", "explore", "--json", "--max-images", 500, *words, self.folder), timeout=300
+            *("crash", "explore", "--json", *words, self.folder), timeout=300
         )
         promises = json.loads((self.folder / "explored" / "promises.json").read_text())
         texts = [each["text"] for each in promises["promises"]]
