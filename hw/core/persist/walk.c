@@ -109,10 +109,13 @@ void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k)
 /* Cut points stay: the queue may drain in parts, and an older part of it than a newer one. */
 void sg_dom_line_to_wpq(const struct sg_persist *p, struct line *l, unsigned k)
 {
-    for (uint32_t n = walk_from(p, l); l->walked < k; l->walked++) {
+    unsigned walked = l->walked;
+
+    for (uint32_t n = walk_from(p, l); walked < k; walked++) {
         l->walked_last = n;
         n = sg_dom_rec(p, n)->next;
     }
+    l->walked = walked;
     l->wpq_count = SG_MAX(l->wpq_count, k);
 }
 

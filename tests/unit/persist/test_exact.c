@@ -125,8 +125,9 @@ static void bad_lines(void)
 }
 
 /*
- * Stores that nobody announced are merged with what was dirty: fewer images, but no new one.  Beside
- * bad lines that holds without DMA: a non-temporal store takes along what DMA left in the cache.
+ * Stores that nobody announced are merged with what was dirty: fewer images, but no new one.
+ * Beside bad lines that holds without DMA: a non-temporal store takes along what DMA left in the
+ * cache.
  */
 static void merged(void)
 {

@@ -52,9 +52,7 @@ class Files(labtest.LabCase):
 
     def explore(self):
         words = ("--domain", "adr", "--ddio", "on", "--strategy", "random:2:1")
-        done = self.lab.run(
-            *("crash", "explore", "--json", *words, self.folder), timeout=300
-        )
+        done = self.lab.run(*("crash", "explore", "--json", *words, self.folder), timeout=300)
         promises = json.loads((self.folder / "explored" / "promises.json").read_text())
         texts = [each["text"] for each in promises["promises"]]
         self.assertEqual(texts, [str(n) for n in range(1, FILES + 1)])
