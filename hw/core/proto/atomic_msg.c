@@ -42,7 +42,7 @@ size_t atomic_send_request(struct sg_conn *c)
         .msn = c->tx.msn[SG_QN_REQUEST],
     };
     uint8_t payload[SG_ATOMIC_REQ_LEN];
-    struct fpdu_out out;
+    struct seg_out out;
     size_t n;
 
     out.iov[1].iov_base = payload;

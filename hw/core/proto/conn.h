@@ -13,6 +13,7 @@
 #include "base/host.h"
 #include "base/timerq.h"
 #include "proto/engine.h"
+#include "proto/engine_wire.h"
 #include "wire/atomic_hdr.h"
 #include "wire/mpe.h"
 #include "wire/fpdu.h"
@@ -100,9 +101,12 @@ struct conn_rx {
 };
 
 struct conn_tx {
-    uint64_t passed;           /* octets passed to the stream */
-    uint32_t pos;              /* stream position modulo 2^32 */
-    uint32_t mulpdu;           /* refreshed by every sg_conn_transmit() */
+    uint64_t passed; /* octets passed to the stream */
+    uint32_t pos;    /* stream position modulo 2^32 */
+    uint32_t mulpdu; /* refreshed by every sg_conn_transmit(), as are the next three: */
+    struct {
+        uint32_t send, write, response; /* most payload octets of a segment */
+    } max;
     uint32_t msn[SG_QN_COUNT]; /* next to use */
     uint32_t off;              /* payload octets of msg sent */
     uint32_t resp_off;         /* payload octets of the oldest IRRQ entry sent */
@@ -196,6 +200,7 @@ enum conn_flag {
 
 struct sg_conn {
     struct sg_engine *e;
+    const struct engine_wire *wire;
     struct sg_stream *stream; /* NULL: gone */
     void *user;               /* the QP; NULL: none yet, or no longer (detached) */
     void *request_user;
@@ -295,6 +300,7 @@ void listener_leave(struct sg_conn *c);
 void listener_admit(struct sg_engine *e);
 /* mpa_start.c */
 void mpa_take_request(struct sg_conn *c);
+uint16_t mpa_answer_pdata_max(const struct sg_conn *c);
 /* conn.c: the startup frames are no longer needed. */
 void conn_end_startup(struct sg_conn *c);
 void conn_log(const struct sg_conn *c, enum sg_log_class cls, const char *fmt, ...)
@@ -390,21 +396,9 @@ bool mpa_transmit(struct sg_conn *c);
 void fpdu_receive(struct sg_conn *c, const uint8_t *p, size_t n);
 
 /* fpdu_tx.c */
-struct fpdu_out {
-    /* Payload pieces belong at iov[1]..iov[npay]; framing uses the two ends. */
-    struct iovec iov[SG_ENGINE_IOV_MAX + 2];
-    uint8_t head[SG_FPDU_LEN_FIELD + SG_DDP_HDR_MAX];
-    uint8_t tail[SG_FPDU_TRAILER_MAX + 1];
-};
-
 void fpdu_refresh(struct sg_conn *c);
-/* Largest payload of a segment. */
-static inline uint32_t fpdu_payload_max(const struct sg_conn *c, bool tagged)
-{
-    return c->tx.mulpdu - (uint32_t)sg_ddp_len(tagged);
-}
 /* Frames and sends one segment of 'len' payload octets; 0: blocked, else octets on the wire. */
-size_t fpdu_send(struct sg_conn *c, struct fpdu_out *out, const struct sg_ddp_hdr *h, int npay,
+size_t fpdu_send(struct sg_conn *c, struct seg_out *out, const struct sg_ddp_hdr *h, int npay,
                  size_t len);
 
 /* ddp_rx.c */
@@ -432,7 +426,28 @@ void stall_drop(struct sg_conn *c);
 /* rdmap_rx.c */
 int rdmap_place(struct sg_conn *c, struct ddp_seg *s);
 
-/* rdmap_tx.c */
+/* Passes a whole unit to the stream; false: blocked, nothing has changed. */
+static inline bool conn_hand_over(struct sg_conn *c, const struct iovec *iov, unsigned n,
+                                  size_t octets)
+{
+    if (!c->stream->ops->send(c->stream, iov, n, true)) {
+        c->tx.blocked = true;
+        return false;
+    }
+    c->e->stats.tx_octets += octets;
+    c->tx.passed += octets;
+    return true;
+}
+
+/* rdmap_tx.c: those of iwarp.c's table */
+size_t rdmap_send_rtr(struct sg_conn *c);
+size_t rdmap_send_payload(struct sg_conn *c, struct seg_out *out, int npay, uint32_t len,
+                          bool last);
+size_t rdmap_send_response(struct sg_conn *c, const struct conn_irrq *r, struct seg_out *out,
+                           int npay, uint32_t len, bool last);
+size_t rdmap_send_small(struct sg_conn *c);
+void rdmap_source_failed(struct sg_conn *c, const struct conn_irrq *r, enum sg_mem_status why);
+void rdmap_local_failed(struct sg_conn *c);
 void rdmap_queue_rtr(struct sg_conn *c, uint8_t kind);
 static inline uint8_t rdmap_ctrl(enum sg_rdmap_opcode op)
 {

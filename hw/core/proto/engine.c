@@ -165,7 +165,7 @@ struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint 
         return NULL;
     }
     conn_set_state(c, CONN_CONNECTING);
-    if (!mpa_make_request(c, p)) {
+    if (!c->wire->make_request(c, p)) {
         *why = SG_CONN_PROTOCOL;
         conn_kill(c);
         return NULL;
@@ -207,13 +207,13 @@ static void stream_receive(struct sg_stream *s, const uint8_t *p, size_t n)
     conn_enter(c);
     c->e->stats.rx_octets += n;
     if (c->state < CONN_WAIT_FIRST) {
-        size_t used = mpa_receive(c, p, n);
+        size_t used = c->wire->receive_setup(c, p, n);
 
         p += used;
         n -= used;
     }
     if (n) {
-        fpdu_receive(c, p, n);
+        c->wire->receive(c, p, n);
     }
     conn_leave(c);
 }

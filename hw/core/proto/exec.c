@@ -83,7 +83,7 @@ size_t exec_send_response(struct sg_conn *c)
         .qn = SG_QN_RESPONSE,
         .msn = c->tx.msn[SG_QN_RESPONSE],
     };
-    struct fpdu_out out;
+    struct seg_out out;
     size_t n;
 
     out.iov[1].iov_base = c->exec.response;

@@ -92,7 +92,7 @@ size_t mpe_send_request(struct sg_conn *c)
     };
     uint8_t payload[SG_MPE_REQ_LEN_MAX];
     enum sg_rdmap_opcode op;
-    struct fpdu_out out;
+    struct seg_out out;
     size_t len, n;
 
     if (!can_say(c, m)) {

@@ -156,7 +156,7 @@ bool term_transmit(struct sg_conn *c)
         .code = c->term.code,
     };
     uint8_t payload[SG_TERM_MAX];
-    struct fpdu_out out;
+    struct seg_out out;
 
     out.iov[1].iov_base = payload;
     out.iov[1].iov_len = sg_term_emit(&c->term, payload);
