@@ -20,12 +20,12 @@ size_t atomic_send_request(struct sg_conn *c)
     const struct sg_atomic_args *a = &m->atomic.args;
     const struct conn_orq entry = {
         .kind = (uint8_t)m->kind,
-        .atomic_id = c->tx.msn[SG_QN_REQUEST],
+        .id = c->tx.msn[SG_QN_REQUEST],
     };
     bool add = m->kind == SG_MSG_FETCH_ADD;
     const struct sg_atomic_req r = {
         .op = add ? SG_ATOMIC_FETCH_ADD : SG_ATOMIC_CMP_SWAP,
-        .id = entry.atomic_id,
+        .id = entry.id,
         .stag = m->atomic.stag,
         .to = m->atomic.to,
         .data = a->data,
@@ -66,7 +66,7 @@ int atomic_place_response(struct sg_conn *c, struct ddp_seg *s)
     if (sg_atomic_resp_parse(sg_span_of(s->p, s->n), &resp) != SG_WIRE_OK) {
         return SG_TERM_MESSAGE_LENGTH;
     }
-    if (resp.id != r->atomic_id) {
+    if (resp.id != r->id) {
         return SG_TERM_ATOMIC_RESP_ID;
     }
     c->rx.msn[SG_QN_RESPONSE]++;

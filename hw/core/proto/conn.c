@@ -43,6 +43,21 @@ static const char *const state_names[CONN_STATES] = {
     [CONN_DEAD] = "DEAD",
 };
 
+static const struct engine_wire *const wires[SG_ENGINE_WIRES] = {
+    [SG_ENGINE_IWARP] = &wire_iwarp,
+    [SG_ENGINE_RDMA_TCP_2000] = &wire_rdma_tcp,
+};
+
+uint32_t sg_engine_wire_kinds(enum sg_engine_wire wire)
+{
+    return wires[wire]->kinds;
+}
+
+bool sg_engine_wire_invalidates(enum sg_engine_wire wire)
+{
+    return wires[wire]->invalidates;
+}
+
 void conn_log(const struct sg_conn *c, enum sg_log_class cls, const char *fmt, ...)
 {
     char line[240];
@@ -97,7 +112,7 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
         return NULL;
     }
     c->e = e;
-    c->wire = &wire_iwarp;
+    c->wire = wires[e->config.wire];
     c->initiator = initiator;
     c->user = user;
     c->id = ++e->next_id;

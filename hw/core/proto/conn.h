@@ -18,6 +18,7 @@
 #include "wire/mpe.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"
+#include "wire/rdma_tcp.h"
 #include "wire/rdmap.h"
 #include "wire/terminate.h"
 
@@ -38,11 +39,14 @@ enum conn_state {
 
 /* Memory for the startup exchange, freed when that is over. */
 struct conn_startup {
-    uint8_t in[SG_MPA_FRAME_MAX];
-    uint8_t out[SG_MPA_FRAME_MAX];
+    uint8_t in[SG_MAX((int)SG_MPA_FRAME_MAX, (int)SG_RT_SETUP_MAX)];
+    uint8_t out[SG_MAX((int)SG_MPA_FRAME_MAX, (int)SG_RT_SETUP_MAX)];
     uint16_t in_len;
-    uint16_t out_len;         /* octets of 'out' still to be sent, 0: none */
-    struct sg_mpa_frame peer; /* the Request's content; pd points into 'in' */
+    uint16_t out_len;             /* octets of 'out' still to be sent, 0: none */
+    union {                       /* what the peer's frame says */
+        struct sg_mpa_frame peer; /* pd points into 'in' */
+        struct sg_rt_setup rt_peer;
+    };
 };
 
 /* An inbound request of queue 1 that has not been answered completely. */
@@ -78,15 +82,16 @@ struct conn_orq {
     struct sg_read_sink sink; /* READ_REQ */
     uint32_t length;
     uint8_t hash[SG_HASH_LEN_MAX];
-    uint32_t atomic_id; /* FETCH_ADD, CMP_SWAP */
-    uint64_t original;  /* the returned value */
-    uint64_t ordinal;   /* of the answer */
+    uint32_t id;       /* what its answer carries: of an Atomic, of any request of RDMA/TCP */
+    uint64_t original; /* the returned value */
+    uint64_t ordinal;  /* of the answer */
 };
 
 struct conn_rx {
     uint8_t *buf; /* start of an FPDU that arrives in pieces */
     uint32_t cap;
     uint32_t have;             /* octets in buf */
+    uint32_t seen;             /* octets that the stream has delivered, modulo 2^32 */
     uint32_t crc;              /* running CRC of buf, without markers only */
     uint32_t pos;              /* stream position modulo 2^32, with markers only */
     uint32_t msn[SG_QN_COUNT]; /* next expected */
@@ -150,6 +155,7 @@ struct conn_close {
 struct conn_timers {
     struct sg_timer startup, pause, end, drop; /* at most one of these runs */
     struct sg_timer exec;                      /* while exec.waiting */
+    struct sg_timer resume;                    /* timers_resume() */
 };
 
 /* What startup agrees on. */
@@ -220,6 +226,7 @@ struct sg_conn {
     struct conn_close close;
 
     struct conn_rx rx;
+    struct rt_conn *rt;         /* RDMA/TCP only: rdma_tcp/rt.h */
     struct conn_stall *stall;   /* reception waits for memory; NULL: it does not */
     struct conn_stall *retried; /* the one that is being retried */
     struct conn_peer peer;
@@ -378,6 +385,8 @@ void timers_look_at_end(struct sg_conn *c, uint64_t at_ns);
 void timers_drop(struct sg_conn *c);
 /* The oldest inbound request is not retried before this time (SG_NEVER: sg_conn_resume()). */
 void timers_exec_later(struct sg_conn *c, uint64_t again_ns);
+/* sg_engine_run() has to call sg_conn_resume(). */
+void timers_resume(struct sg_conn *c);
 
 /* mpa_start.c */
 static inline uint16_t mpa_pdata_max(const struct sg_mpa_frame *f)
@@ -468,6 +477,10 @@ void requests_push(struct sg_conn *c, const struct conn_orq *r);
 /* Our oldest request without an answer: a Read, or one of queue 3.  NULL: none. */
 struct conn_orq *requests_oldest_read(struct sg_conn *c);
 struct conn_orq *requests_oldest_untagged(struct sg_conn *c);
+/* The oldest request of ours whose answer verbs do not have; NULL: none. */
+const struct conn_orq *requests_first_unanswered(const struct sg_conn *c);
+/* Our Read with this id, and how many requests are before it; NULL: none. */
+const struct conn_orq *requests_find_read(const struct sg_conn *c, uint32_t id, unsigned *before);
 /* The request is answered.  Reports it to verbs, and those that waited behind it. */
 void requests_answered(struct sg_conn *c, struct conn_orq *r);
 /* The peer's requests: append, look at the oldest, drop the oldest. */

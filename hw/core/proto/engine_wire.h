@@ -17,7 +17,7 @@
  * make the upcalls of struct sg_engine_ops that their descriptions name, under the rules of
  * conn.c ("Lifetime"), and change a connection's state by the functions of conn.h only.
  *
- * To add a wire: a table, and the place in conn.c (conn_new()) that chooses it.
+ * To add a wire: a table, a value of enum sg_engine_wire, and their row in conn.c (wires).
  */
 #ifndef SG_PROTO_ENGINE_WIRE_H
 #define SG_PROTO_ENGINE_WIRE_H
@@ -65,18 +65,24 @@ struct engine_wire {
     void (*receive)(struct sg_conn *c, const uint8_t *p, size_t n);
     /* Once more what was passed to stall_begin(). */
     void (*retry)(struct sg_conn *c, const uint8_t *p, size_t n);
+    /* Octets behind a gap, as struct sg_stream_events; NULL: not used. */
+    void (*receive_early)(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_t n);
 
     /* ---- transmission: each returns the octets sent, 0: blocked or failed ---- */
     /* Once in a turn, before the others: sets tx.max. */
     void (*refresh)(struct sg_conn *c);
     /* The message that must go first, while tx.rtr is set. */
     size_t (*send_opening)(struct sg_conn *c);
+    /* May another message begin, before a request of ours is answered?  NULL: always. */
+    bool (*may_begin)(struct sg_conn *c);
     /* The segment of tx.msg, a Send or Write, whose payload of 'len' octets begins at tx.off. */
     size_t (*send_payload)(struct sg_conn *c, struct seg_out *out, int npay, uint32_t len,
                            bool last);
     /* A segment of the Response to r; its payload begins at tx.resp_off. */
     size_t (*send_response)(struct sg_conn *c, const struct conn_irrq *r, struct seg_out *out,
                             int npay, uint32_t len, bool last);
+    /* All of the Response to a Read was sent, and it is no longer queued.  NULL: no matter. */
+    void (*answered)(struct sg_conn *c);
     /* All of tx.msg, which has no gathered payload. */
     size_t (*send_small)(struct sg_conn *c);
     /* The response to the oldest request, which was executed; NULL: there are only Reads. */
@@ -93,6 +99,6 @@ struct engine_wire {
     bool (*transmit_end)(struct sg_conn *c);
 };
 
-extern const struct engine_wire wire_iwarp;
+extern const struct engine_wire wire_iwarp, wire_rdma_tcp;
 
 #endif

@@ -93,6 +93,9 @@ static size_t send_read_response(struct sg_conn *c, const struct conn_irrq *r)
             requests_tell_answered(c, r, c->tx.response);
         }
         requests_pop(c);
+        if (c->wire->answered) {
+            c->wire->answered(c);
+        }
     }
     return n;
 }
@@ -125,6 +128,10 @@ static bool have_message(struct sg_conn *c)
 
     if (c->tx.active || c->state != CONN_STREAMING) {
         return c->tx.active && !c->tx.later;
+    }
+    if (c->wire->may_begin && !c->wire->may_begin(c)) {
+        c->out.next_was_short = true;
+        return false;
     }
     room = requests_room(c);
     if (!c->e->ops->next(c->user, &c->tx.msg, room)) {
