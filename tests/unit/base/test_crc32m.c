@@ -29,7 +29,7 @@ static uint32_t generator(void)
     return g;
 }
 
-/* The remainder of the message times x^32; the first 32 bits are complemented by the start value. */
+/* The remainder of the message times x^32; the start value complements its first 32 bits. */
 static uint32_t divided(const uint8_t *p, size_t n, uint32_t g)
 {
     uint32_t rest = UINT32_MAX;

@@ -237,6 +237,7 @@ static int take_read_request(struct sg_conn *c, const struct sg_rt_seg *seg)
     if (c->peer.count >= c->setup.ird) {
         return fault(c, "more Read Requests than IRD");
     }
+    c->rx.now = ++c->rx.begun;
     if (r.read.size) {
         enum sg_mem_status st =
             c->e->ops->check_source(c->user, r.read.src_stag, r.read.src_to, r.read.size);
@@ -245,7 +246,6 @@ static int take_read_request(struct sg_conn *c, const struct sg_rt_seg *seg)
             return conn_dead(c) ? SEG_OK : placed_memory(c, st);
         }
     }
-    c->rx.now = ++c->rx.begun;
     advance(c, seg);
     c->e->stats.rx_reads++;
     requests_accept(c, &r);

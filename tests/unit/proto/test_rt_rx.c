@@ -286,7 +286,7 @@ static void order_example(void)
 
 /* ---- faults ---- */
 
-struct fault_row {
+struct rt_fault_row {
     const char *what;
     struct rt_fields before, f;
     enum { FORM, MEMORY, CRC } class;
@@ -296,7 +296,7 @@ static void faults(void)
 {
     const uint32_t at = RT_FIRST + 1;
     struct rt_fields none = { 0 };
-    struct fault_row rows[] = {
+    struct rt_fault_row rows[] = {
         { "CRC", none, { .flags = RT_BE, .number = at, .bad_crc = true }, CRC },
         { "version", none, { .version = 2, .flags = RT_BE, .number = at }, FORM },
         { "Connection ID", none, { .conn_id = 1, .flags = RT_BE, .number = at }, FORM },
@@ -334,7 +334,7 @@ static void faults(void)
     size_t i;
 
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
-        const struct fault_row *r = &rows[i];
+        const struct rt_fault_row *r = &rows[i];
         const struct sg_engine_stats *st;
 
         T_CONTEXT("%s", r->what);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The rig of the folder above, with a peer that speaks RDMA/TCP of 2000: segments are written and
+ * The rig of rig.h with a peer that speaks RDMA/TCP of 2000: segments are written and
  * read by code of its own, from docs/wire-2000.md, which shares nothing with the engine's.
  */
 #ifndef SG_TESTS_PROTO_RT_RIG_H
 #define SG_TESTS_PROTO_RT_RIG_H
 
-#include "../rig.h"
+#include "rig.h"
 
 enum { RT_B = 8, RT_E = 4, RT_BE = 12, RT_SETUP = 0x80, RT_SE = 0x40 };
 enum { RT_SEND, RT_WRITE, RT_READ_REQ, RT_READ_RESP };
