@@ -18,7 +18,7 @@
 
 enum { MEM = 4096, STAG = 0x100, RECV = 600, PAYLOAD = 200, STEPS = 400 };
 
-static struct world {
+static struct rdma_tcp_world {
     struct sg_engine *e;
     struct sg_conn *c;
     struct sg_stream stream;
@@ -287,6 +287,30 @@ static size_t frame(const struct sg_rt_hdr *h, const uint8_t *control, const uin
     return at + sg_rt_tail_emit(out + at, at, sg_crc32m(0, out, at));
 }
 
+/* Sometimes makes one field wrong. */
+static void spoil(struct fuzz_in *in, struct sg_rt_hdr *h)
+{
+    switch (fuzz_below(in, 32)) {
+    case 0:
+        h->number += fuzz_u16(in);
+        break;
+    case 1:
+        h->data_offset = (uint32_t)fuzz_edgy(in);
+        break;
+    case 2:
+        h->buffer_offset = (uint32_t)fuzz_edgy(in);
+        break;
+    case 3:
+        h->rdma_len = (uint32_t)fuzz_edgy(in);
+        break;
+    case 4:
+        h->begin = !h->begin;
+        break;
+    default:
+        break;
+    }
+}
+
 /* A segment that fits what came before, unless the input wants it otherwise. */
 static void segment(struct fuzz_in *in)
 {
@@ -326,25 +350,7 @@ static void segment(struct fuzz_in *in)
     } else if (h.end && h.type == SG_RT_WRITE) {
         h.rdma_len = w.offset + (uint32_t)n;
     }
-    switch (fuzz_below(in, 32)) {
-    case 0:
-        h.number += fuzz_u16(in);
-        break;
-    case 1:
-        h.data_offset = (uint32_t)fuzz_edgy(in);
-        break;
-    case 2:
-        h.buffer_offset = (uint32_t)fuzz_edgy(in);
-        break;
-    case 3:
-        h.rdma_len = (uint32_t)fuzz_edgy(in);
-        break;
-    case 4:
-        h.begin = !h.begin;
-        break;
-    default:
-        break;
-    }
+    spoil(in, &h);
     len = frame(&h, control, p, n, out);
     if (ahead) {
         early -= sg_engine_stats(w.e)->rx_early;

@@ -90,15 +90,13 @@ struct conn_orq {
 struct conn_rx {
     uint8_t *buf; /* start of an FPDU that arrives in pieces */
     uint32_t cap;
-    uint32_t have;             /* octets in buf */
-    uint32_t seen;             /* octets that the stream has delivered, modulo 2^32 */
-    uint32_t crc;              /* running CRC of buf, without markers only */
-    uint32_t pos;              /* stream position modulo 2^32, with markers only */
-    uint32_t msn[SG_QN_COUNT]; /* next expected */
-    uint32_t read_off;         /* octets received for the oldest outstanding Read */
-    bool writing;              /* a Write has begun, but not ended */
-    bool write_ended;          /* its last segment was seen */
-    uint32_t write_len;        /* octets of the latest Write, if no request or Send followed it */
+    uint32_t have;      /* octets in buf */
+    uint32_t crc;       /* running CRC of buf, without markers only */
+    uint32_t pos;       /* stream position modulo 2^32, with markers only */
+    uint32_t read_off;  /* octets received for the oldest outstanding Read */
+    bool writing;       /* a Write has begun, but not ended */
+    bool write_ended;   /* its last segment was seen */
+    uint32_t write_len; /* octets of the latest Write, if no request or Send followed it */
     /* Ordinals (base/host.h): of the message that began last, and of the one in an upcall. */
     uint64_t begun, now;
     /* Of the Send, Write and Read Response that have begun, but not ended; or 0. */
@@ -108,14 +106,13 @@ struct conn_rx {
 struct conn_tx {
     uint64_t passed; /* octets passed to the stream */
     uint32_t pos;    /* stream position modulo 2^32 */
-    uint32_t mulpdu; /* refreshed by every sg_conn_transmit(), as are the next three: */
+    uint16_t mulpdu; /* refreshed by every sg_conn_transmit(), as are the next three: */
     struct {
-        uint32_t send, write, response; /* most payload octets of a segment */
+        uint16_t send, write, response; /* most payload octets of a segment */
     } max;
-    uint32_t msn[SG_QN_COUNT]; /* next to use */
-    uint32_t off;              /* payload octets of msg sent */
-    uint32_t resp_off;         /* payload octets of the oldest IRRQ entry sent */
-    struct sg_msg msg;         /* valid while 'active' */
+    uint32_t off;      /* payload octets of msg sent */
+    uint32_t resp_off; /* payload octets of the oldest IRRQ entry sent */
+    struct sg_msg msg; /* valid while 'active' */
     bool active;
     bool blocked;       /* a send was refused, 'writable' will follow */
     bool signaled;      /* tx_ready was called since the last transmit */
@@ -155,7 +152,6 @@ struct conn_close {
 struct conn_timers {
     struct sg_timer startup, pause, end, drop; /* at most one of these runs */
     struct sg_timer exec;                      /* while exec.waiting */
-    struct sg_timer resume;                    /* timers_resume() */
 };
 
 /* What startup agrees on. */
@@ -220,13 +216,19 @@ struct sg_conn {
     bool initiator;
     bool detached_listed;
 
+    union { /* what only one wire needs */
+        struct {
+            uint32_t rx[SG_QN_COUNT], tx[SG_QN_COUNT]; /* next expected, next to use */
+        } msn;                                         /* iWARP */
+        struct rt_conn *rt;                            /* RDMA/TCP: rdma_tcp/rt.h */
+    };
+
     struct conn_setup setup;
     struct conn_accept accept;
     struct conn_timers timers;
     struct conn_close close;
 
     struct conn_rx rx;
-    struct rt_conn *rt;         /* RDMA/TCP only: rdma_tcp/rt.h */
     struct conn_stall *stall;   /* reception waits for memory; NULL: it does not */
     struct conn_stall *retried; /* the one that is being retried */
     struct conn_peer peer;
@@ -385,8 +387,8 @@ void timers_look_at_end(struct sg_conn *c, uint64_t at_ns);
 void timers_drop(struct sg_conn *c);
 /* The oldest inbound request is not retried before this time (SG_NEVER: sg_conn_resume()). */
 void timers_exec_later(struct sg_conn *c, uint64_t again_ns);
-/* sg_engine_run() has to call sg_conn_resume(). */
-void timers_resume(struct sg_conn *c);
+/* A timer that belongs to the wire; sg_engine_run() calls it. */
+void timers_start(struct sg_conn *c, struct sg_timer *t, uint64_t at_ns);
 
 /* mpa_start.c */
 static inline uint16_t mpa_pdata_max(const struct sg_mpa_frame *f)

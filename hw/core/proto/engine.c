@@ -206,7 +206,6 @@ static void stream_receive(struct sg_stream *s, const uint8_t *p, size_t n)
     }
     conn_enter(c);
     c->e->stats.rx_octets += n;
-    c->rx.seen += (uint32_t)n;
     if (c->state < CONN_WAIT_FIRST) {
         size_t used = c->wire->receive_setup(c, p, n);
 

@@ -18,9 +18,9 @@ void fpdu_refresh(struct sg_conn *c)
 {
     size_t emss = c->stream->ops->emss(c->stream);
 
-    c->tx.mulpdu = sg_mulpdu((uint32_t)SG_MIN(emss, UINT32_MAX), c->setup.tx_markers);
-    c->tx.max.send = c->tx.mulpdu - (uint32_t)sg_ddp_len(false);
-    c->tx.max.write = c->tx.max.response = c->tx.mulpdu - (uint32_t)sg_ddp_len(true);
+    c->tx.mulpdu = (uint16_t)sg_mulpdu((uint32_t)SG_MIN(emss, UINT32_MAX), c->setup.tx_markers);
+    c->tx.max.send = (uint16_t)(c->tx.mulpdu - sg_ddp_len(false));
+    c->tx.max.write = c->tx.max.response = (uint16_t)(c->tx.mulpdu - sg_ddp_len(true));
 }
 
 static bool hand_over(struct sg_conn *c, const struct iovec *iov, unsigned n, size_t octets)

@@ -11,7 +11,7 @@ static bool init(struct sg_conn *c)
     c->setup.mpe_draft = cfg->mpe_draft;
     c->setup.rfc7306 = cfg->rfc7306;
     for (q = 0; q < SG_QN_COUNT; q++) {
-        c->rx.msn[q] = c->tx.msn[q] = SG_DDP_FIRST_MSN;
+        c->msn.rx[q] = c->msn.tx[q] = SG_DDP_FIRST_MSN;
     }
     return true;
 }

@@ -31,7 +31,7 @@ static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req
         .version = SG_DDP_VERSION,
         .ulp_ctrl = rdmap_ctrl(SG_OP_READ_REQ),
         .qn = SG_QN_REQUEST,
-        .msn = c->tx.msn[SG_QN_REQUEST],
+        .msn = c->msn.tx[SG_QN_REQUEST],
     };
     uint8_t payload[SG_READ_REQ_LEN];
     struct seg_out out;
@@ -41,7 +41,7 @@ static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req
     out.iov[1].iov_len = sg_read_req_emit(req, payload);
     n = fpdu_send(c, &out, &h, 1, sizeof(payload));
     if (n) {
-        c->tx.msn[SG_QN_REQUEST]++;
+        c->msn.tx[SG_QN_REQUEST]++;
         requests_push(c, &entry);
     }
     return n;
@@ -64,9 +64,9 @@ size_t rdmap_send_rtr(struct sg_conn *c)
         n = fpdu_send(c, &out, &h, 0, 0);
     } else {
         h.ulp_ctrl = rdmap_ctrl(SG_OP_SEND);
-        h.msn = c->tx.msn[SG_QN_SEND];
+        h.msn = c->msn.tx[SG_QN_SEND];
         n = fpdu_send(c, &out, &h, 0, 0);
-        c->tx.msn[SG_QN_SEND] += n != 0;
+        c->msn.tx[SG_QN_SEND] += n != 0;
     }
     if (n) {
         c->tx.rtr = 0;
@@ -119,7 +119,7 @@ static void message_header(const struct sg_conn *c, struct sg_ddp_hdr *h)
     } else {
         h->ulp_ctrl = rdmap_ctrl(send_ops[m->send.solicited][m->send.invalidate]);
         h->ulp_word = m->send.invalidate ? m->send.inv_stag : 0;
-        h->msn = c->tx.msn[SG_QN_SEND];
+        h->msn = c->msn.tx[SG_QN_SEND];
         h->mo = c->tx.off;
     }
 }
@@ -132,7 +132,7 @@ size_t rdmap_send_payload(struct sg_conn *c, struct seg_out *out, int npay, uint
     message_header(c, &h);
     h.last = last;
     n = fpdu_send(c, out, &h, npay, len);
-    c->tx.msn[SG_QN_SEND] += n && last && !h.tagged;
+    c->msn.tx[SG_QN_SEND] += n && last && !h.tagged;
     return n;
 }
 
@@ -144,7 +144,7 @@ static size_t send_immediate(struct sg_conn *c)
         .last = true,
         .version = SG_DDP_VERSION,
         .qn = SG_QN_SEND,
-        .msn = c->tx.msn[SG_QN_SEND],
+        .msn = c->msn.tx[SG_QN_SEND],
         .ulp_ctrl = rdmap_ctrl(m->imm.solicited ? SG_OP_IMM_SE : SG_OP_IMM),
     };
     struct seg_out out;
@@ -153,7 +153,7 @@ static size_t send_immediate(struct sg_conn *c)
     out.iov[1].iov_base = m->imm.octets;
     out.iov[1].iov_len = SG_IMM_LEN;
     n = fpdu_send(c, &out, &h, 1, SG_IMM_LEN);
-    c->tx.msn[SG_QN_SEND] += n != 0;
+    c->msn.tx[SG_QN_SEND] += n != 0;
     return n;
 }
 

@@ -146,7 +146,7 @@ bool term_transmit(struct sg_conn *c)
         .last = true,
         .version = SG_DDP_VERSION,
         .qn = SG_QN_TERMINATE,
-        .msn = c->tx.msn[SG_QN_TERMINATE],
+        .msn = c->msn.tx[SG_QN_TERMINATE],
         .ulp_ctrl = SG_RDMAP_VERSION << 6 | SG_OP_TERMINATE,
     };
     const struct sg_term_info info = {
@@ -163,7 +163,7 @@ bool term_transmit(struct sg_conn *c)
     if (!fpdu_send(c, &out, &h, 1, out.iov[1].iov_len)) {
         return false;
     }
-    c->tx.msn[SG_QN_TERMINATE]++;
+    c->msn.tx[SG_QN_TERMINATE]++;
     c->tx.begun++;
     c->e->stats.tx_terminates++;
     conn_flag(c, CONN_TERM_DUE, false);

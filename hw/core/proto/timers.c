@@ -12,11 +12,9 @@
  *   drop     a fault inside a call of verbs, or   0                           the connection is
  *            no memory                                                        dropped
  *   exec     LATER for an inbound request         as verbs say                verbs run it again
- *   resume   what reception waited for, inside    0                           reception goes on
- *            a call of verbs
  *
  * The first four are phases of one life: starting one of them stops the others.  A streaming
- * connection has none of them; the stream detects dead peers.  The others run beside them.
+ * connection has none of them; the stream detects dead peers.  'exec' runs beside them.
  *
  * The rest of the engine reports events, by one function for each; only this file decides which
  * timer an event starts or stops.
@@ -79,12 +77,6 @@ static void exec_expired(struct sg_timer *t, uint64_t now_ns)
     conn_signal(c);
 }
 
-static void resume_expired(struct sg_timer *t, uint64_t now_ns)
-{
-    (void)now_ns;
-    sg_conn_resume(t->opaque);
-}
-
 /* ---- starting ---- */
 
 uint64_t conn_now(const struct sg_conn *c)
@@ -92,7 +84,7 @@ uint64_t conn_now(const struct sg_conn *c)
     return c->e->host->ops->now(c->e->host->opaque);
 }
 
-static void start(struct sg_conn *c, struct sg_timer *t, uint64_t at_ns)
+void timers_start(struct sg_conn *c, struct sg_timer *t, uint64_t at_ns)
 {
     struct sg_engine *e = c->e;
     bool sooner = at_ns < sg_timerq_next(&e->timers);
@@ -116,7 +108,7 @@ static void stop_phase(struct sg_conn *c)
 static void start_phase(struct sg_conn *c, struct sg_timer *t, uint64_t at_ns)
 {
     stop_phase(c);
-    start(c, t, at_ns);
+    timers_start(c, t, at_ns);
 }
 
 static void start_startup(struct sg_conn *c, uint32_t ms)
@@ -133,14 +125,12 @@ void timers_init(struct sg_conn *c)
     sg_timer_init(&c->timers.end, end_expired, c);
     sg_timer_init(&c->timers.drop, drop_expired, c);
     sg_timer_init(&c->timers.exec, exec_expired, c);
-    sg_timer_init(&c->timers.resume, resume_expired, c);
 }
 
 void timers_conn_dead(struct sg_conn *c)
 {
     stop_phase(c);
     sg_timerq_cancel(&c->e->timers, &c->timers.exec);
-    sg_timerq_cancel(&c->e->timers, &c->timers.resume);
 }
 
 void timers_connecting(struct sg_conn *c)
@@ -196,11 +186,6 @@ void timers_exec_later(struct sg_conn *c, uint64_t again_ns)
     if (again_ns == SG_NEVER) {
         sg_timerq_cancel(&c->e->timers, &c->timers.exec);
     } else {
-        start(c, &c->timers.exec, again_ns);
+        timers_start(c, &c->timers.exec, again_ns);
     }
-}
-
-void timers_resume(struct sg_conn *c)
-{
-    start(c, &c->timers.resume, conn_now(c));
 }

@@ -39,12 +39,14 @@ struct rt_early {
 struct rt_conn {
     uint64_t conn_id;
     struct {
+        uint32_t seen; /* octets that the stream has delivered, modulo 2^32 */
         uint32_t pos;  /* in the stream, of the next segment to be taken; modulo 2^32 */
         uint32_t next; /* number of the next message of group 1 */
         uint32_t msn;  /* of the next Send, as verbs count them */
         struct rt_message now;
-        bool response; /* a Read Response has begun, but not ended */
-        bool waits;    /* the stalled segment waits for an answer of ours */
+        bool response;          /* a Read Response has begun, but not ended */
+        bool waits;             /* the stalled segment waits for an answer of ours */
+        struct sg_timer resume; /* while that answer was given, and reception has not gone on */
         unsigned earlies;
         struct rt_early early[RT_EARLY_MAX];
     } rx;

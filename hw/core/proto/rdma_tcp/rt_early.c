@@ -117,7 +117,7 @@ static bool place(struct sg_conn *c, const struct sg_rt_seg *seg)
 
 void rt_receive_early(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_t n)
 {
-    uint32_t pos = c->rx.seen + ahead;
+    uint32_t pos = c->rt->rx.seen + ahead;
     struct rt_conn *rt = c->rt;
     struct sg_rt_seg seg;
 

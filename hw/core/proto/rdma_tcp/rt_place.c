@@ -38,7 +38,7 @@ void rt_answered(struct sg_conn *c)
 {
     if (c->rt->rx.waits && c->stall) {
         c->rt->rx.waits = false;
-        timers_resume(c);
+        timers_start(c, &c->rt->rx.resume, conn_now(c)); /* not inside a call of verbs */
     }
 }
 

@@ -124,6 +124,9 @@ void rt_receive(struct sg_conn *c, const uint8_t *p, size_t n)
 {
     size_t whole;
 
+    if (!c->retried) { /* else it is what stall.c has kept */
+        c->rt->rx.seen += (uint32_t)n;
+    }
     while (n && rt_receiving(c) && !c->stall) {
         size_t used;
 

@@ -232,7 +232,7 @@ size_t rt_receive_setup(struct sg_conn *c, const uint8_t *p, size_t n)
         malformed(c, fault);
         return n;
     }
-    c->rt->rx.pos = (uint32_t)whole;
+    c->rt->rx.pos = c->rt->rx.seen = (uint32_t)whole;
     if (!c->initiator) {
         rt_take_request(c);
         return n;

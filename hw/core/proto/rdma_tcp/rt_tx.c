@@ -20,8 +20,8 @@ void rt_refresh(struct sg_conn *c)
     size_t whole = sg_align_down(SG_MIN(emss, (size_t)SG_RT_SEG_MAX), 4); /* with the CRC */
     uint32_t seg = (uint32_t)SG_MAX(whole, (size_t)SEG_MIN + 4) - 4;
 
-    c->tx.max.send = c->tx.max.response = seg - SG_RT_HDR_MIN;
-    c->tx.max.write = seg - SG_RT_HDR_MAX - SG_RT_WORD;
+    c->tx.max.send = c->tx.max.response = (uint16_t)(seg - SG_RT_HDR_MIN);
+    c->tx.max.write = (uint16_t)(seg - SG_RT_HDR_MAX - SG_RT_WORD);
 }
 
 /* How many messages a new one leaves out. */

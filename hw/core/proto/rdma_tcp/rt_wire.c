@@ -7,19 +7,27 @@
  */
 #include "proto/rdma_tcp/rt.h"
 
+static void resume(struct sg_timer *t, uint64_t now_ns)
+{
+    (void)now_ns;
+    sg_conn_resume(t->opaque);
+}
+
 static bool init(struct sg_conn *c)
 {
-    c->rt = conn_alloc(c, sizeof(*c->rt));
+    c->rt = sg_account_new(c->e->host->account, sizeof(*c->rt)); /* c has no timers yet */
     if (!c->rt) {
         return false;
     }
     memset(c->rt, 0, sizeof(*c->rt));
     c->rt->rx.msn = 1;
+    sg_timer_init(&c->rt->rx.resume, resume, c);
     return true;
 }
 
 static void fini(struct sg_conn *c)
 {
+    sg_timerq_cancel(&c->e->timers, &c->rt->rx.resume);
     conn_release(c, c->rt, sizeof(*c->rt));
 }
 
