@@ -79,6 +79,8 @@ def ones_sum(data):
 class Capture:
     """A connection as a list of TCP segments: add() them, then ask tshark."""
 
+    script = SCRIPT
+
     def __init__(self, folder, startup=True):
         self.path = folder / "c.pcap"
         self.seq = [1000, 5000]
@@ -118,8 +120,8 @@ class Capture:
     def tshark(self, *arguments):
         """The output of tshark; any complaint of Lua is a failure."""
         self.write()
-        script = self.path.with_name("staghorn.lua")
-        shutil.copy(SCRIPT, script)
+        script = self.path.with_name(self.script.name)
+        shutil.copy(self.script, script)
         for path, mode in (script.parent, 0o755), (script, 0o644), (self.path, 0o644):
             path.chmod(mode)
         done = subprocess.run(

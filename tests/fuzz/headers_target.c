@@ -13,12 +13,14 @@
 #include <glib.h>
 #include <inttypes.h>
 
+#include "base/crc32m.h"
 #include "fuzz.h"
 #include "wire/atomic_hdr.h"
 #include "wire/mpe.h"
 #include "wire/ddp.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"
+#include "wire/rdma_tcp.h"
 #include "wire/terminate.h"
 
 enum { ROOM = 1024, HEADER_MAX = 600, ULPDU_MAX = 1500, CHANGES = 4 };
@@ -104,7 +106,7 @@ static recode *const codecs[] = {
     recode_terminate, recode_request,    recode_reply
 };
 
-static uint64_t parsed[G_N_ELEMENTS(codecs)], refused, framed, noticed;
+static uint64_t parsed[G_N_ELEMENTS(codecs)], refused, framed, noticed, segments, no_segments;
 
 /* Copies the octets to a block of their size, so that a sanitizer sees reads past the end. */
 static void check(unsigned codec, const uint8_t *octets, size_t len)
@@ -197,6 +199,55 @@ static void fpdu(struct fuzz_in *in)
     }
 }
 
+/* Emits a segment that was parsed; this gives the same octets, but for padding and CRC. */
+static void recode_segment(const struct sg_rt_seg *seg, const uint8_t *octets)
+{
+    uint8_t head[SG_RT_HDR_MAX], tail[SG_RT_TAIL_MAX];
+    size_t len = sg_rt_hdr_len(seg->h.type), whole;
+    size_t seg_len = len + seg->control.len + seg->payload.len;
+    size_t n = sg_rt_tail_emit(tail, seg_len, sg_crc32m(0, octets, seg_len));
+
+    sg_assert(sg_rt_hdr_emit(&seg->h, seg_len, head) == len);
+    head[18] = octets[18]; /* reserved */
+    sg_assert(!memcmp(head, octets, len));
+    sg_assert(seg->control.p == octets + len && seg->payload.p == octets + len + seg->control.len);
+    sg_assert(sg_rt_peek(sg_span_of(octets, 4), &whole) == SG_WIRE_OK && whole == seg_len + n);
+    sg_assert(sg_rt_type_name(seg->h.type));
+}
+
+/* A segment of RDMA/TCP of 2000, changed a little or arbitrary, with the right CRC or another. */
+static void rdma_tcp(struct fuzz_in *in)
+{
+    unsigned bits = fuzz_u8(in);
+    size_t len = fuzz_u8(in), whole;
+    uint8_t first[HEADER_MAX] = { 0 };
+    struct sg_rt_setup setup;
+    struct sg_rt_seg seg;
+    uint8_t *copy;
+
+    memcpy(first + 4, fuzz_bytes(in, &len), len);
+    first[0] = bits & 7 ? SG_RT_VERSION : fuzz_u8(in);
+    first[1] = (uint8_t)(bits & 3) | fuzz_u8(in);
+    first[3] = bits & 8 ? (uint8_t)(len + 4) : fuzz_u8(in);
+    first[19] &= bits & 16 ? 3 : 0xff;
+    len += 16;
+    if (bits & 32 && sg_rt_peek(sg_span_of(first, len), &whole) == SG_WIRE_OK) {
+        sg_put_be32(first + whole - 4, sg_crc32m(0, first, whole - 4));
+        len = whole;
+    }
+    copy = g_memdup2(first, len);
+    if (sg_rt_parse(sg_span_of(copy, len), bits & 64, &seg) == SG_WIRE_OK) {
+        segments++;
+        recode_segment(&seg, copy);
+        if (sg_rt_setup_parse(seg.control, &setup) == SG_WIRE_OK) {
+            sg_rt_setup_emit(&setup, first);
+        }
+    } else {
+        no_segments++;
+    }
+    g_free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_in in = { data, size };
@@ -210,6 +261,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         case 2:
             startup(&in);
             break;
+        case 3:
+            rdma_tcp(&in);
+            break;
         default:
             header(&in);
         }
@@ -219,7 +273,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 bool fuzz_reached(char *buf, size_t len)
 {
-    uint64_t all = refused * framed * noticed;
+    uint64_t all = refused && framed && noticed && segments && no_segments;
     size_t at = 0;
     unsigned i;
 
@@ -227,7 +281,9 @@ bool fuzz_reached(char *buf, size_t len)
         at += (size_t)snprintf(buf + at, len - at, "%" PRIu64 " ", parsed[i]);
         all *= !!parsed[i];
     }
-    snprintf(buf + at, len - at, "parsed, refused %" PRIu64 " framed %" PRIu64 " noticed %" PRIu64,
-             refused, framed, noticed);
+    snprintf(buf + at, len - at,
+             "parsed, refused %" PRIu64 " framed %" PRIu64 " noticed %" PRIu64 " segments %" PRIu64
+             " and %" PRIu64 " others",
+             refused, framed, noticed, segments, no_segments);
     return all;
 }

@@ -5,9 +5,13 @@
 
 #include "base/bytes.h"
 
+/* SG_TEST_WIRE: the same tests on another wire (enum sg_engine_wire). */
 void pair_default_config(struct sg_adapter_config *config)
 {
+    const char *wire = getenv("SG_TEST_WIRE");
+
     sg_adapter_default_config(config);
+    config->engine.wire = wire ? (uint8_t)atoi(wire) : SG_ENGINE_IWARP;
 }
 
 static void start_side(struct pair *p, int i, const struct sg_adapter_config *config, size_t mem)

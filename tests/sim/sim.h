@@ -124,6 +124,7 @@ struct sim_scenario {
 
 struct sim_world {
     uint64_t seed, random;
+    enum sg_engine_wire wire;
     bool verbose;
     uint64_t now_ns;
     struct sg_host host;
@@ -139,7 +140,7 @@ struct sim_world {
 };
 
 /* sim_world.c */
-void sim_run(struct sim_world *w, uint64_t seed, bool verbose);
+void sim_run(struct sim_world *w, uint64_t seed, enum sg_engine_wire wire, bool verbose);
 uint64_t sim_prng(struct sim_world *w);
 uint32_t sim_below(struct sim_world *w, uint32_t n);
 bool sim_chance(struct sim_world *w, unsigned percent);

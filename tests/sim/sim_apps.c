@@ -48,7 +48,8 @@ static void spoil(struct sim_world *w, struct sim_op *op)
 
     switch (m->kind) {
     case SG_MSG_SEND:
-        op->fault = sim_chance(w, 50) ? SIM_SEND_TOO_LONG : SIM_BAD_INVALIDATE;
+        op->fault = sim_chance(w, 50) || w->wire != SG_ENGINE_IWARP ? SIM_SEND_TOO_LONG
+                                                                    : SIM_BAD_INVALIDATE;
         if (op->fault == SIM_SEND_TOO_LONG) {
             m->send.length = SIM_RECV + 1 + sim_below(w, 3000);
             m->send.invalidate = false;
@@ -107,7 +108,7 @@ static void make_send(struct sim_world *w, struct sim_side *s, struct sim_op *op
 
     op->msg.send.length = random_length(w, SG_MIN(w->sc.size_max, SIM_RECV));
     op->msg.send.solicited = sim_chance(w, 20);
-    if (sim_chance(w, 10)) {
+    if (sim_chance(w, 10) && w->wire == SG_ENGINE_IWARP) {
         for (i = 0; i < SIM_EXTRA && !s->peer->extra_valid[i]; i++) {
         }
         if (i < SIM_EXTRA) {

@@ -14,6 +14,7 @@
 #include <stdarg.h>
 
 #include "sim.h"
+#include "wire/rdma_tcp.h"
 
 enum {
     STEPS_MAX = 400000,
@@ -57,7 +58,8 @@ void sim_fail(struct sim_world *w, const char *fmt, ...)
     va_start(ap, fmt);
     vprintf(fmt, ap);
     va_end(ap);
-    printf("\n# replay with: sim --seed %" G_GUINT64_FORMAT "\n", w->seed);
+    printf("\n# replay with: sim%s --seed %" G_GUINT64_FORMAT "\n",
+           w->wire == SG_ENGINE_IWARP ? "" : " --rdma-tcp", w->seed);
     fflush(stdout);
     exit(1);
 }
@@ -67,6 +69,15 @@ void sim_fail(struct sim_world *w, const char *fmt, ...)
 static uint64_t host_now(void *h)
 {
     return ((struct sim_world *)h)->now_ns;
+}
+
+static void host_random(void *h, void *buf, size_t len)
+{
+    uint8_t *p = buf;
+
+    while (len--) {
+        *p++ = (uint8_t)sim_prng(h);
+    }
 }
 
 static void host_kick(void *h)
@@ -95,6 +106,7 @@ static void host_log(void *h, enum sg_log_class cls, const char *line)
 static const struct sg_host_ops host_ops = {
     .now = host_now,
     .kick = host_kick,
+    .random = host_random,
     .observe = host_observe,
     .log_enabled = host_log_enabled,
     .log = host_log,
@@ -119,7 +131,7 @@ static void random_net(struct sim_world *w, struct sg_mem_options *net)
     }
     if (w->sc.corrupt) {
         net->corrupt_ppm = 500 + sim_below(w, 20000);
-        net->corrupt_from = 20 + 512; /* startup frames have no CRC */
+        net->corrupt_from = SG_RT_SETUP_MAX; /* MPA's startup frames have no CRC, and are shorter */
     }
     if (w->sc.breaks) {
         net->break_ppm = 500 + sim_below(w, 20000);
@@ -131,12 +143,13 @@ static void random_config(struct sim_world *w)
     static const uint8_t masks[] = { SG_RTR_WRITE, SG_RTR_READ, SG_RTR_WRITE | SG_RTR_READ };
     struct sim_scenario *sc = &w->sc;
     bool old = sim_chance(w, 15);
-    bool spoken = sim_chance(w, 85);
+    bool spoken = sim_chance(w, 85), iwarp = w->wire == SG_ENGINE_IWARP;
     unsigned i;
 
     for (i = 0; i < 2; i++) {
         sc->config[i] = (struct sg_engine_config){
-            .rfc7306 = sim_chance(w, 5) ? !spoken : spoken,
+            .wire = (uint8_t)w->wire,
+            .rfc7306 = (sim_chance(w, 5) ? !spoken : spoken) && iwarp,
             .mpa_rev = 2,
             .crc = sc->corrupt || sim_chance(w, 60),
             .markers = sim_chance(w, 25),
@@ -434,12 +447,13 @@ static void judge(struct sim_world *w)
     }
 }
 
-void sim_run(struct sim_world *w, uint64_t seed, bool verbose)
+void sim_run(struct sim_world *w, uint64_t seed, enum sg_engine_wire wire, bool verbose)
 {
     unsigned i, turn;
 
     memset(w, 0, sizeof(*w));
     w->seed = w->random = seed;
+    w->wire = wire;
     w->verbose = verbose;
     w->now_ns = 1000;
     random_scenario(w);

@@ -23,6 +23,7 @@ LAYERS = {
     "hw/core/base": {"base"},
     "hw/core/wire": {"base", "wire"},
     "hw/core/proto": {"base", "wire", "proto"},
+    "hw/core/proto/rdma_tcp": {"base", "wire", "proto", "proto/rdma_tcp"},
     "hw/core/flash": {"base", "flash"},
     "hw/core/persist": {"base", "persist"},
     "hw/core/trace": {"base", "trace"},

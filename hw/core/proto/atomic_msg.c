@@ -20,12 +20,12 @@ size_t atomic_send_request(struct sg_conn *c)
     const struct sg_atomic_args *a = &m->atomic.args;
     const struct conn_orq entry = {
         .kind = (uint8_t)m->kind,
-        .atomic_id = c->tx.msn[SG_QN_REQUEST],
+        .id = c->msn.tx[SG_QN_REQUEST],
     };
     bool add = m->kind == SG_MSG_FETCH_ADD;
     const struct sg_atomic_req r = {
         .op = add ? SG_ATOMIC_FETCH_ADD : SG_ATOMIC_CMP_SWAP,
-        .id = entry.atomic_id,
+        .id = entry.id,
         .stag = m->atomic.stag,
         .to = m->atomic.to,
         .data = a->data,
@@ -39,17 +39,17 @@ size_t atomic_send_request(struct sg_conn *c)
         .version = SG_DDP_VERSION,
         .ulp_ctrl = rdmap_ctrl(SG_OP_ATOMIC_REQ),
         .qn = SG_QN_REQUEST,
-        .msn = c->tx.msn[SG_QN_REQUEST],
+        .msn = c->msn.tx[SG_QN_REQUEST],
     };
     uint8_t payload[SG_ATOMIC_REQ_LEN];
-    struct fpdu_out out;
+    struct seg_out out;
     size_t n;
 
     out.iov[1].iov_base = payload;
     out.iov[1].iov_len = sg_atomic_req_emit(&r, payload);
     n = fpdu_send(c, &out, &h, 1, sizeof(payload));
     if (n) {
-        c->tx.msn[SG_QN_REQUEST]++;
+        c->msn.tx[SG_QN_REQUEST]++;
         requests_push(c, &entry);
     }
     return n;
@@ -66,10 +66,10 @@ int atomic_place_response(struct sg_conn *c, struct ddp_seg *s)
     if (sg_atomic_resp_parse(sg_span_of(s->p, s->n), &resp) != SG_WIRE_OK) {
         return SG_TERM_MESSAGE_LENGTH;
     }
-    if (resp.id != r->atomic_id) {
+    if (resp.id != r->id) {
         return SG_TERM_ATOMIC_RESP_ID;
     }
-    c->rx.msn[SG_QN_RESPONSE]++;
+    c->msn.rx[SG_QN_RESPONSE]++;
     r->original = resp.value;
     requests_answered(c, r);
     return SEG_OK;
@@ -95,7 +95,7 @@ int atomic_place_request(struct sg_conn *c, struct ddp_seg *s)
         .to = req.to,
         .args = { .data = req.data, .mask = req.mask, .cmp = req.cmp, .cmp_mask = req.cmp_mask },
     };
-    c->rx.msn[SG_QN_REQUEST]++;
+    c->msn.rx[SG_QN_REQUEST]++;
     c->e->stats.rx_atomics++;
     requests_accept(c, &r);
     return SEG_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One iWARP connection: its states, its lifetime and the calls of verbs.
+ * One connection: its states, its lifetime and the calls of verbs.
  *
  *   initiator                                   responder
  *   CONNECTING --connected--> WAIT_REPLY        WAIT_REQUEST --Request--> REQUESTED
@@ -42,6 +42,21 @@ static const char *const state_names[CONN_STATES] = {
     [CONN_REJECTED] = "REJECTED",
     [CONN_DEAD] = "DEAD",
 };
+
+static const struct engine_wire *const wires[SG_ENGINE_WIRES] = {
+    [SG_ENGINE_IWARP] = &wire_iwarp,
+    [SG_ENGINE_RDMA_TCP_2000] = &wire_rdma_tcp,
+};
+
+uint32_t sg_engine_wire_kinds(enum sg_engine_wire wire)
+{
+    return wires[wire]->kinds;
+}
+
+bool sg_engine_wire_invalidates(enum sg_engine_wire wire)
+{
+    return wires[wire]->invalidates;
+}
 
 void conn_log(const struct sg_conn *c, enum sg_log_class cls, const char *fmt, ...)
 {
@@ -87,7 +102,6 @@ const char *conn_state_name(enum conn_state state)
 struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
 {
     struct sg_conn *c = sg_account_object(e->host->account, sizeof(*c));
-    unsigned q;
 
     if (!c) {
         return NULL;
@@ -98,18 +112,18 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
         return NULL;
     }
     c->e = e;
+    c->wire = wires[e->config.wire];
     c->initiator = initiator;
     c->user = user;
     c->id = ++e->next_id;
     c->state = initiator ? CONN_CONNECTING : CONN_WAIT_REQUEST;
-    c->setup.rev = e->config.mpa_rev;
-    c->setup.mpe_draft = e->config.mpe_draft;
-    c->setup.rfc7306 = e->config.rfc7306;
-    for (q = 0; q < SG_QN_COUNT; q++) {
-        c->rx.msn[q] = c->tx.msn[q] = SG_DDP_FIRST_MSN;
+    c->setup.frames->in_len = c->setup.frames->out_len = 0;
+    if (!c->wire->init(c)) {
+        conn_end_startup(c);
+        sg_account_object_free(e->host->account, c, sizeof(*c));
+        return NULL;
     }
     timers_init(c);
-    c->setup.frames->in_len = c->setup.frames->out_len = 0;
     c->next = e->conns;
     if (c->next) {
         c->next->prev = c;
@@ -126,6 +140,9 @@ static void conn_free(struct sg_conn *c)
     conn_release(c, c->close.clock, sizeof(*c->close.clock));
     conn_release(c, c->rx.buf, c->rx.cap);
     requests_free(c);
+    if (c->wire->fini) {
+        c->wire->fini(c);
+    }
     sg_account_object_free(c->e->host->account, c, sizeof(*c));
 }
 
@@ -289,12 +306,12 @@ void sg_conn_set_request_user(struct sg_conn *c, void *request_user)
 
 bool sg_conn_accept(struct sg_conn *c, void *user, const struct sg_conn_params *p)
 {
-    if (c->state != CONN_REQUESTED || p->pdata_len > mpa_pdata_max(&c->setup.frames->peer)) {
+    if (c->state != CONN_REQUESTED || p->pdata_len > c->wire->pdata_max(c)) {
         return false;
     }
     listener_leave(c);
     c->user = user;
-    mpa_make_reply(c, p);
+    c->wire->make_reply(c, p);
     conn_set_state(c, CONN_REPLYING);
     timers_replying(c);
     conn_signal(c);
@@ -310,11 +327,11 @@ void sg_conn_set_next_hop(struct sg_conn *c, const uint8_t next_hop[16])
 
 bool sg_conn_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len)
 {
-    if (c->state != CONN_REQUESTED || pdata_len > mpa_pdata_max(&c->setup.frames->peer)) {
+    if (c->state != CONN_REQUESTED || pdata_len > c->wire->pdata_max(c)) {
         return false;
     }
     listener_leave(c);
-    mpa_make_reject(c, pdata, pdata_len);
+    c->wire->make_reject(c, pdata, pdata_len);
     conn_set_state(c, CONN_REJECTED);
     conn_detach(c);
     conn_signal(c);
@@ -335,7 +352,7 @@ void sg_conn_abort(struct sg_conn *c)
 
 void sg_conn_terminate(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t code)
 {
-    term_raise_code(c, layer, type, code);
+    c->wire->terminate(c, layer, type, code);
 }
 
 uint64_t sg_conn_ordinal(const struct sg_conn *c)

@@ -13,10 +13,12 @@
 #include "base/host.h"
 #include "base/timerq.h"
 #include "proto/engine.h"
+#include "proto/engine_wire.h"
 #include "wire/atomic_hdr.h"
 #include "wire/mpe.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"
+#include "wire/rdma_tcp.h"
 #include "wire/rdmap.h"
 #include "wire/terminate.h"
 
@@ -37,11 +39,14 @@ enum conn_state {
 
 /* Memory for the startup exchange, freed when that is over. */
 struct conn_startup {
-    uint8_t in[SG_MPA_FRAME_MAX];
-    uint8_t out[SG_MPA_FRAME_MAX];
+    uint8_t in[SG_MAX((int)SG_MPA_FRAME_MAX, (int)SG_RT_SETUP_MAX)];
+    uint8_t out[SG_MAX((int)SG_MPA_FRAME_MAX, (int)SG_RT_SETUP_MAX)];
     uint16_t in_len;
-    uint16_t out_len;         /* octets of 'out' still to be sent, 0: none */
-    struct sg_mpa_frame peer; /* the Request's content; pd points into 'in' */
+    uint16_t out_len;             /* octets of 'out' still to be sent, 0: none */
+    union {                       /* what the peer's frame says */
+        struct sg_mpa_frame peer; /* pd points into 'in' */
+        struct sg_rt_setup rt_peer;
+    };
 };
 
 /* An inbound request of queue 1 that has not been answered completely. */
@@ -77,22 +82,21 @@ struct conn_orq {
     struct sg_read_sink sink; /* READ_REQ */
     uint32_t length;
     uint8_t hash[SG_HASH_LEN_MAX];
-    uint32_t atomic_id; /* FETCH_ADD, CMP_SWAP */
-    uint64_t original;  /* the returned value */
-    uint64_t ordinal;   /* of the answer */
+    uint32_t id;       /* what its answer carries: of an Atomic, of any request of RDMA/TCP */
+    uint64_t original; /* the returned value */
+    uint64_t ordinal;  /* of the answer */
 };
 
 struct conn_rx {
     uint8_t *buf; /* start of an FPDU that arrives in pieces */
     uint32_t cap;
-    uint32_t have;             /* octets in buf */
-    uint32_t crc;              /* running CRC of buf, without markers only */
-    uint32_t pos;              /* stream position modulo 2^32, with markers only */
-    uint32_t msn[SG_QN_COUNT]; /* next expected */
-    uint32_t read_off;         /* octets received for the oldest outstanding Read */
-    bool writing;              /* a Write has begun, but not ended */
-    bool write_ended;          /* its last segment was seen */
-    uint32_t write_len;        /* octets of the latest Write, if no request or Send followed it */
+    uint32_t have;      /* octets in buf */
+    uint32_t crc;       /* running CRC of buf, without markers only */
+    uint32_t pos;       /* stream position modulo 2^32, with markers only */
+    uint32_t read_off;  /* octets received for the oldest outstanding Read */
+    bool writing;       /* a Write has begun, but not ended */
+    bool write_ended;   /* its last segment was seen */
+    uint32_t write_len; /* octets of the latest Write, if no request or Send followed it */
     /* Ordinals (base/host.h): of the message that began last, and of the one in an upcall. */
     uint64_t begun, now;
     /* Of the Send, Write and Read Response that have begun, but not ended; or 0. */
@@ -100,13 +104,15 @@ struct conn_rx {
 };
 
 struct conn_tx {
-    uint64_t passed;           /* octets passed to the stream */
-    uint32_t pos;              /* stream position modulo 2^32 */
-    uint32_t mulpdu;           /* refreshed by every sg_conn_transmit() */
-    uint32_t msn[SG_QN_COUNT]; /* next to use */
-    uint32_t off;              /* payload octets of msg sent */
-    uint32_t resp_off;         /* payload octets of the oldest IRRQ entry sent */
-    struct sg_msg msg;         /* valid while 'active' */
+    uint64_t passed; /* octets passed to the stream */
+    uint32_t pos;    /* stream position modulo 2^32 */
+    uint16_t mulpdu; /* refreshed by every sg_conn_transmit(), as are the next three: */
+    struct {
+        uint16_t send, write, response; /* most payload octets of a segment */
+    } max;
+    uint32_t off;      /* payload octets of msg sent */
+    uint32_t resp_off; /* payload octets of the oldest IRRQ entry sent */
+    struct sg_msg msg; /* valid while 'active' */
     bool active;
     bool blocked;       /* a send was refused, 'writable' will follow */
     bool signaled;      /* tx_ready was called since the last transmit */
@@ -196,6 +202,7 @@ enum conn_flag {
 
 struct sg_conn {
     struct sg_engine *e;
+    const struct engine_wire *wire;
     struct sg_stream *stream; /* NULL: gone */
     void *user;               /* the QP; NULL: none yet, or no longer (detached) */
     void *request_user;
@@ -208,6 +215,13 @@ struct sg_conn {
     uint16_t flags;       /* enum conn_flag */
     bool initiator;
     bool detached_listed;
+
+    union { /* what only one wire needs */
+        struct {
+            uint32_t rx[SG_QN_COUNT], tx[SG_QN_COUNT]; /* next expected, next to use */
+        } msn;                                         /* iWARP */
+        struct rt_conn *rt;                            /* RDMA/TCP: rdma_tcp/rt.h */
+    };
 
     struct conn_setup setup;
     struct conn_accept accept;
@@ -295,6 +309,7 @@ void listener_leave(struct sg_conn *c);
 void listener_admit(struct sg_engine *e);
 /* mpa_start.c */
 void mpa_take_request(struct sg_conn *c);
+uint16_t mpa_answer_pdata_max(const struct sg_conn *c);
 /* conn.c: the startup frames are no longer needed. */
 void conn_end_startup(struct sg_conn *c);
 void conn_log(const struct sg_conn *c, enum sg_log_class cls, const char *fmt, ...)
@@ -372,6 +387,8 @@ void timers_look_at_end(struct sg_conn *c, uint64_t at_ns);
 void timers_drop(struct sg_conn *c);
 /* The oldest inbound request is not retried before this time (SG_NEVER: sg_conn_resume()). */
 void timers_exec_later(struct sg_conn *c, uint64_t again_ns);
+/* A timer that belongs to the wire; sg_engine_run() calls it. */
+void timers_start(struct sg_conn *c, struct sg_timer *t, uint64_t at_ns);
 
 /* mpa_start.c */
 static inline uint16_t mpa_pdata_max(const struct sg_mpa_frame *f)
@@ -390,21 +407,9 @@ bool mpa_transmit(struct sg_conn *c);
 void fpdu_receive(struct sg_conn *c, const uint8_t *p, size_t n);
 
 /* fpdu_tx.c */
-struct fpdu_out {
-    /* Payload pieces belong at iov[1]..iov[npay]; framing uses the two ends. */
-    struct iovec iov[SG_ENGINE_IOV_MAX + 2];
-    uint8_t head[SG_FPDU_LEN_FIELD + SG_DDP_HDR_MAX];
-    uint8_t tail[SG_FPDU_TRAILER_MAX + 1];
-};
-
 void fpdu_refresh(struct sg_conn *c);
-/* Largest payload of a segment. */
-static inline uint32_t fpdu_payload_max(const struct sg_conn *c, bool tagged)
-{
-    return c->tx.mulpdu - (uint32_t)sg_ddp_len(tagged);
-}
 /* Frames and sends one segment of 'len' payload octets; 0: blocked, else octets on the wire. */
-size_t fpdu_send(struct sg_conn *c, struct fpdu_out *out, const struct sg_ddp_hdr *h, int npay,
+size_t fpdu_send(struct sg_conn *c, struct seg_out *out, const struct sg_ddp_hdr *h, int npay,
                  size_t len);
 
 /* ddp_rx.c */
@@ -432,7 +437,28 @@ void stall_drop(struct sg_conn *c);
 /* rdmap_rx.c */
 int rdmap_place(struct sg_conn *c, struct ddp_seg *s);
 
-/* rdmap_tx.c */
+/* Passes a whole unit to the stream; false: blocked, nothing has changed. */
+static inline bool conn_hand_over(struct sg_conn *c, const struct iovec *iov, unsigned n,
+                                  size_t octets)
+{
+    if (!c->stream->ops->send(c->stream, iov, n, true)) {
+        c->tx.blocked = true;
+        return false;
+    }
+    c->e->stats.tx_octets += octets;
+    c->tx.passed += octets;
+    return true;
+}
+
+/* rdmap_tx.c: those of iwarp.c's table */
+size_t rdmap_send_rtr(struct sg_conn *c);
+size_t rdmap_send_payload(struct sg_conn *c, struct seg_out *out, int npay, uint32_t len,
+                          bool last);
+size_t rdmap_send_response(struct sg_conn *c, const struct conn_irrq *r, struct seg_out *out,
+                           int npay, uint32_t len, bool last);
+size_t rdmap_send_small(struct sg_conn *c);
+void rdmap_source_failed(struct sg_conn *c, const struct conn_irrq *r, enum sg_mem_status why);
+void rdmap_local_failed(struct sg_conn *c);
 void rdmap_queue_rtr(struct sg_conn *c, uint8_t kind);
 static inline uint8_t rdmap_ctrl(enum sg_rdmap_opcode op)
 {
@@ -453,6 +479,10 @@ void requests_push(struct sg_conn *c, const struct conn_orq *r);
 /* Our oldest request without an answer: a Read, or one of queue 3.  NULL: none. */
 struct conn_orq *requests_oldest_read(struct sg_conn *c);
 struct conn_orq *requests_oldest_untagged(struct sg_conn *c);
+/* The oldest request of ours whose answer verbs do not have; NULL: none. */
+const struct conn_orq *requests_first_unanswered(const struct sg_conn *c);
+/* Our Read with this id, and how many requests are before it; NULL: none. */
+const struct conn_orq *requests_find_read(const struct sg_conn *c, uint32_t id, unsigned *before);
 /* The request is answered.  Reports it to verbs, and those that waited behind it. */
 void requests_answered(struct sg_conn *c, struct conn_orq *r);
 /* The peer's requests: append, look at the oldest, drop the oldest. */

@@ -38,7 +38,7 @@ static int check_qn(struct sg_conn *c, struct ddp_seg *s)
 
 static int check_msn(struct sg_conn *c, struct ddp_seg *s)
 {
-    return s->h.msn == c->rx.msn[s->h.qn] ? SEG_OK : SG_TERM_UNTAGGED_BAD_MSN;
+    return s->h.msn == c->msn.rx[s->h.qn] ? SEG_OK : SG_TERM_UNTAGGED_BAD_MSN;
 }
 
 /* Queue 3 has a buffer for each outstanding response. */

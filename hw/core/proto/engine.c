@@ -165,7 +165,7 @@ struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint 
         return NULL;
     }
     conn_set_state(c, CONN_CONNECTING);
-    if (!mpa_make_request(c, p)) {
+    if (!c->wire->make_request(c, p)) {
         *why = SG_CONN_PROTOCOL;
         conn_kill(c);
         return NULL;
@@ -207,14 +207,26 @@ static void stream_receive(struct sg_stream *s, const uint8_t *p, size_t n)
     conn_enter(c);
     c->e->stats.rx_octets += n;
     if (c->state < CONN_WAIT_FIRST) {
-        size_t used = mpa_receive(c, p, n);
+        size_t used = c->wire->receive_setup(c, p, n);
 
         p += used;
         n -= used;
     }
     if (n) {
-        fpdu_receive(c, p, n);
+        c->wire->receive(c, p, n);
     }
+    conn_leave(c);
+}
+
+static void stream_receive_early(struct sg_stream *s, uint32_t ahead, const uint8_t *p, size_t n)
+{
+    struct sg_conn *c = s->user;
+
+    if (c->e->stopped || !c->wire->receive_early) {
+        return;
+    }
+    conn_enter(c);
+    c->wire->receive_early(c, ahead, p, n);
     conn_leave(c);
 }
 
@@ -264,6 +276,7 @@ static void stream_closed(struct sg_stream *s, enum sg_stream_end why)
 const struct sg_stream_events conn_events = {
     .connected = stream_connected,
     .receive = stream_receive,
+    .receive_early = stream_receive_early,
     .writable = stream_writable,
     .peer_closed = stream_peer_closed,
     .closed = stream_closed,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The boundary between verbs and the iWARP engine (MPA, DDP and RDMAP over a stream).
+ * The boundary between verbs and the engine (RDMA messages over a stream).
  *
  * Verbs own queue pairs, work requests and memory rights; the engine owns connections, framing,
- * sequence numbers and the wire.  There is one engine, and the boundary shows it: messages are
- * those of RDMAP, faults are Terminates, setup is MPA's.
+ * sequence numbers and the wire.  The wire is iWARP (MPA, DDP, RDMAP) or RDMA/TCP of 2000; what
+ * differs is behind engine_wire.h.  Messages, faults and setup have the names that RDMAP and MPA
+ * give them; a wire that has less says so (sg_engine_wire_kinds()).
  *
  * Turn discipline.  Events from below (frames, timers) make the engine change state, place data
  * and call back up; they never transmit.  All transmission happens in sg_conn_transmit(), which
@@ -30,8 +31,12 @@ enum sg_engine_limits {
     SG_ENGINE_IOV_MAX = 64, /* pieces of guest memory in one segment's payload */
 };
 
+/* The format of messages in TCP. */
+enum sg_engine_wire { SG_ENGINE_IWARP, SG_ENGINE_RDMA_TCP_2000, SG_ENGINE_WIRES };
+
 /* Policy of all connections of an adapter, from the device's properties. */
 struct sg_engine_config {
+    uint8_t wire;      /* enum sg_engine_wire; for connections from now on */
     uint8_t mpa_rev;   /* 1 or 2: highest revision used and accepted */
     bool crc;          /* demand CRC (RFC 5044 section 4.4); off only by the administrator */
     bool markers;      /* demand Markers in what the peer sends */
@@ -389,8 +394,13 @@ struct sg_engine_stats {
     uint64_t crc_errors, protocol_errors, protection_errors;
     uint64_t tx_flushes, rx_flushes, tx_verifies, rx_verifies, tx_atomic_writes, rx_atomic_writes;
     uint64_t tx_atomics, rx_atomics, tx_imms, rx_imms;
-    uint64_t conns; /* alive now, half-open ones included */
+    uint64_t conns;    /* alive now, half-open ones included */
+    uint64_t rx_early; /* segments placed before what came in front of them; not in admin.h */
 };
+
+/* What a wire can express: bits 1 << enum sg_msg_kind; and Send with Invalidate. */
+uint32_t sg_engine_wire_kinds(enum sg_engine_wire wire);
+bool sg_engine_wire_invalidates(enum sg_engine_wire wire);
 
 /* The engine copies config; host, net and ops must outlive it. */
 struct sg_engine *sg_engine_new(const struct sg_host *host, struct sg_stream_net *net,

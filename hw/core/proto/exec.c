@@ -81,9 +81,9 @@ size_t exec_send_response(struct sg_conn *c)
         .version = SG_DDP_VERSION,
         .ulp_ctrl = rdmap_ctrl(ops[r.kind]),
         .qn = SG_QN_RESPONSE,
-        .msn = c->tx.msn[SG_QN_RESPONSE],
+        .msn = c->msn.tx[SG_QN_RESPONSE],
     };
-    struct fpdu_out out;
+    struct seg_out out;
     size_t n;
 
     out.iov[1].iov_base = c->exec.response;
@@ -92,7 +92,7 @@ size_t exec_send_response(struct sg_conn *c)
     if (!n) {
         return 0;
     }
-    c->tx.msn[SG_QN_RESPONSE]++;
+    c->msn.tx[SG_QN_RESPONSE]++;
     c->tx.begun++;
     c->exec = (struct conn_exec){ 0 };
     requests_pop(c);

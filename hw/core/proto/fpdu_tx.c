@@ -18,19 +18,17 @@ void fpdu_refresh(struct sg_conn *c)
 {
     size_t emss = c->stream->ops->emss(c->stream);
 
-    c->tx.mulpdu = sg_mulpdu((uint32_t)SG_MIN(emss, UINT32_MAX), c->setup.tx_markers);
+    c->tx.mulpdu = (uint16_t)sg_mulpdu((uint32_t)SG_MIN(emss, UINT32_MAX), c->setup.tx_markers);
+    c->tx.max.send = (uint16_t)(c->tx.mulpdu - sg_ddp_len(false));
+    c->tx.max.write = c->tx.max.response = (uint16_t)(c->tx.mulpdu - sg_ddp_len(true));
 }
 
 static bool hand_over(struct sg_conn *c, const struct iovec *iov, unsigned n, size_t octets)
 {
-    if (!c->stream->ops->send(c->stream, iov, n, true)) {
-        c->tx.blocked = true;
-        return false;
-    }
-    c->e->stats.tx_octets += octets;
-    c->tx.passed += octets;
-    c->e->stats.tx_fpdus++;
-    return true;
+    bool taken = conn_hand_over(c, iov, n, octets);
+
+    c->e->stats.tx_fpdus += taken;
+    return taken;
 }
 
 static size_t send_marked(struct sg_conn *c, const struct iovec *iov, unsigned n)
@@ -71,11 +69,15 @@ static size_t send_checked(struct sg_conn *c, const struct iovec *iov, unsigned 
     return hand_over(c, &whole, 1, whole.iov_len) ? whole.iov_len : 0;
 }
 
-size_t fpdu_send(struct sg_conn *c, struct fpdu_out *out, const struct sg_ddp_hdr *h, int npay,
+size_t fpdu_send(struct sg_conn *c, struct seg_out *out, const struct sg_ddp_hdr *h, int npay,
                  size_t len)
 {
     size_t hlen = sg_ddp_emit(h, out->head + SG_FPDU_LEN_FIELD);
     size_t ulpdu = hlen + len, tail;
+
+    _Static_assert(sizeof(out->head) >= SG_FPDU_LEN_FIELD + SG_DDP_HDR_MAX &&
+                       sizeof(out->tail) > SG_FPDU_TRAILER_MAX,
+                   "no room for the ends of an FPDU");
 
     sg_put_be16(out->head, (uint16_t)ulpdu);
     out->iov[0].iov_base = out->head;

@@ -115,7 +115,7 @@ void listener_admit(struct sg_engine *e)
     for (l = e->listeners; l; l = l->next) {
         while (!full(l) && (c = oldest(l, ACCEPT_WAITING)) != NULL) {
             conn_enter(c);
-            mpa_take_request(c);
+            c->wire->take_request(c);
             conn_leave(c);
         }
     }

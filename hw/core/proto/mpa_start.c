@@ -29,6 +29,11 @@ static uint16_t limit_depth(uint16_t ours, uint16_t theirs)
     return theirs == SG_MPA_DEPTH_UNSET ? ours : SG_MIN(ours, theirs);
 }
 
+uint16_t mpa_answer_pdata_max(const struct sg_conn *c)
+{
+    return mpa_pdata_max(&c->setup.frames->peer);
+}
+
 static void put_frame(struct sg_conn *c, const struct sg_mpa_frame *f)
 {
     c->setup.frames->out_len = (uint16_t)sg_mpa_frame_emit(f, c->setup.frames->out);
@@ -324,12 +329,9 @@ bool mpa_transmit(struct sg_conn *c)
     struct conn_startup *st = c->setup.frames;
     struct iovec iov = { .iov_base = st->out, .iov_len = st->out_len };
 
-    if (!c->stream->ops->send(c->stream, &iov, 1, true)) {
-        c->tx.blocked = true;
+    if (!conn_hand_over(c, &iov, 1, iov.iov_len)) {
         return false;
     }
-    c->e->stats.tx_octets += iov.iov_len;
-    c->tx.passed += iov.iov_len;
     st->out_len = 0;
     if (c->state == CONN_REPLYING) {
         replied(c);

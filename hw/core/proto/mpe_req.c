@@ -88,11 +88,11 @@ size_t mpe_send_request(struct sg_conn *c)
         .version = SG_DDP_VERSION,
         .ulp_word = m->mpe.invalidate ? m->mpe.inv_stag : 0,
         .qn = SG_QN_REQUEST,
-        .msn = c->tx.msn[SG_QN_REQUEST],
+        .msn = c->msn.tx[SG_QN_REQUEST],
     };
     uint8_t payload[SG_MPE_REQ_LEN_MAX];
     enum sg_rdmap_opcode op;
-    struct fpdu_out out;
+    struct seg_out out;
     size_t len, n;
 
     if (!can_say(c, m)) {
@@ -106,7 +106,7 @@ size_t mpe_send_request(struct sg_conn *c)
     out.iov[1].iov_len = len;
     n = fpdu_send(c, &out, &h, 1, len);
     if (n) {
-        c->tx.msn[SG_QN_REQUEST]++;
+        c->msn.tx[SG_QN_REQUEST]++;
         requests_push(c, &entry);
     }
     return n;
@@ -138,7 +138,7 @@ int mpe_place_response(struct sg_conn *c, struct ddp_seg *s)
          (!hash.hash_len && c->setup.mpe_draft != SG_MPE_DRAFT_01))) {
         return SG_TERM_MESSAGE_LENGTH; /* -02 section 2.2.3: not of zero octets */
     }
-    c->rx.msn[SG_QN_RESPONSE]++;
+    c->msn.rx[SG_QN_RESPONSE]++;
     r->hash_len = hash.hash_len;
     memcpy(r->hash, hash.hash, sizeof(r->hash));
     requests_answered(c, r);

@@ -109,7 +109,7 @@ int mpe_place_request(struct sg_conn *c, struct ddp_seg *s)
     }
     r.kind = (uint8_t)req.kind;
     r.mpe = req;
-    c->rx.msn[SG_QN_REQUEST]++;
+    c->msn.rx[SG_QN_REQUEST]++;
     count(&c->e->stats, req.kind);
     requests_accept(c, &r);
     return SEG_OK;

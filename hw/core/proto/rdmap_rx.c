@@ -102,7 +102,7 @@ static int place_read_request(struct sg_conn *c, struct ddp_seg *s)
         }
     }
     r.read = s->read;
-    c->rx.msn[SG_QN_REQUEST]++;
+    c->msn.rx[SG_QN_REQUEST]++;
     c->e->stats.rx_reads++;
     requests_accept(c, &r);
     return SEG_OK;
@@ -213,7 +213,7 @@ static int place_send(struct sg_conn *c, struct ddp_seg *s)
         info.inv_stag = s->h.ulp_word;
     }
     c->rx.send = 0;
-    c->rx.msn[SG_QN_SEND]++;
+    c->msn.rx[SG_QN_SEND]++;
     c->e->stats.rx_sends++;
     ops->recv_done(c->user, &info);
     return SEG_OK;
@@ -245,7 +245,7 @@ static int place_imm(struct sg_conn *c, struct ddp_seg *s)
         return refused_receive(c, s, st);
     }
     memcpy(info.imm, s->p, SG_IMM_LEN);
-    c->rx.msn[SG_QN_SEND]++;
+    c->msn.rx[SG_QN_SEND]++;
     c->e->stats.rx_imms++;
     forget_write(c);
     ops->recv_done(c->user, &info);
@@ -256,7 +256,7 @@ static int place_terminate(struct sg_conn *c, struct ddp_seg *s)
 {
     struct sg_term t;
 
-    c->rx.msn[SG_QN_TERMINATE]++;
+    c->msn.rx[SG_QN_TERMINATE]++;
     if (sg_term_parse(sg_span_of(s->p, s->n), &t) != SG_WIRE_OK) {
         return SG_TERM_MESSAGE_LENGTH;
     }

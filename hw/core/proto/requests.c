@@ -72,6 +72,26 @@ struct conn_orq *requests_oldest_untagged(struct sg_conn *c)
     return oldest(c, false);
 }
 
+const struct conn_orq *requests_first_unanswered(const struct sg_conn *c)
+{
+    return c->out.count ? &c->out.ring[c->out.head] : NULL;
+}
+
+const struct conn_orq *requests_find_read(const struct sg_conn *c, uint32_t id, unsigned *before)
+{
+    uint32_t i;
+
+    for (i = 0; i < c->out.count; i++) {
+        const struct conn_orq *r = &c->out.ring[(c->out.head + i) % orq_size(c)];
+
+        if (!r->answered && r->kind == SG_MSG_READ_REQ && r->id == id) {
+            *before = i;
+            return r;
+        }
+    }
+    return NULL;
+}
+
 static void tell(struct sg_conn *c, const struct conn_orq *r)
 {
     const struct sg_engine_ops *ops = c->e->ops;

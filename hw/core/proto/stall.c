@@ -130,12 +130,12 @@ static void try_again(struct sg_conn *c)
 
     c->retried = s;
     c->stall = NULL;
-    ddp_receive(c, s->ulpdu, s->ulpdu_len);
+    c->wire->retry(c, s->ulpdu, s->ulpdu_len);
     if (!c->stall && s->at < s->rest_len) {
         size_t at = s->at;
 
         s->at = s->rest_len; /* stall_keep() moves it back */
-        fpdu_receive(c, s->rest + at, s->rest_len - at);
+        c->wire->receive(c, s->rest + at, s->rest_len - at);
     }
     c->retried = NULL;
     if (c->stall) {

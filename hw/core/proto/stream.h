@@ -59,6 +59,12 @@ struct sg_stream_events {
     void (*peer_closed)(struct sg_stream *s);
     /* The stream is over; it is freed when this returns. */
     void (*closed)(struct sg_stream *s, enum sg_stream_end why);
+    /*
+     * n octets that came behind a gap: 'ahead' octets follow what 'receive' had so far, then these.
+     * The whole payload of a TCP segment; 'receive' gets them again in their turn.  NULL: nobody
+     * wants to see them.  An implementation need not call this.
+     */
+    void (*receive_early)(struct sg_stream *s, uint32_t ahead, const uint8_t *p, size_t n);
 };
 
 struct sg_stream_ops {

@@ -146,7 +146,7 @@ bool term_transmit(struct sg_conn *c)
         .last = true,
         .version = SG_DDP_VERSION,
         .qn = SG_QN_TERMINATE,
-        .msn = c->tx.msn[SG_QN_TERMINATE],
+        .msn = c->msn.tx[SG_QN_TERMINATE],
         .ulp_ctrl = SG_RDMAP_VERSION << 6 | SG_OP_TERMINATE,
     };
     const struct sg_term_info info = {
@@ -156,14 +156,14 @@ bool term_transmit(struct sg_conn *c)
         .code = c->term.code,
     };
     uint8_t payload[SG_TERM_MAX];
-    struct fpdu_out out;
+    struct seg_out out;
 
     out.iov[1].iov_base = payload;
     out.iov[1].iov_len = sg_term_emit(&c->term, payload);
     if (!fpdu_send(c, &out, &h, 1, out.iov[1].iov_len)) {
         return false;
     }
-    c->tx.msn[SG_QN_TERMINATE]++;
+    c->msn.tx[SG_QN_TERMINATE]++;
     c->tx.begun++;
     c->e->stats.tx_terminates++;
     conn_flag(c, CONN_TERM_DUE, false);

@@ -84,7 +84,7 @@ uint64_t conn_now(const struct sg_conn *c)
     return c->e->host->ops->now(c->e->host->opaque);
 }
 
-static void start(struct sg_conn *c, struct sg_timer *t, uint64_t at_ns)
+void timers_start(struct sg_conn *c, struct sg_timer *t, uint64_t at_ns)
 {
     struct sg_engine *e = c->e;
     bool sooner = at_ns < sg_timerq_next(&e->timers);
@@ -108,7 +108,7 @@ static void stop_phase(struct sg_conn *c)
 static void start_phase(struct sg_conn *c, struct sg_timer *t, uint64_t at_ns)
 {
     stop_phase(c);
-    start(c, t, at_ns);
+    timers_start(c, t, at_ns);
 }
 
 static void start_startup(struct sg_conn *c, uint32_t ms)
@@ -186,6 +186,6 @@ void timers_exec_later(struct sg_conn *c, uint64_t again_ns)
     if (again_ns == SG_NEVER) {
         sg_timerq_cancel(&c->e->timers, &c->timers.exec);
     } else {
-        start(c, &c->timers.exec, again_ns);
+        timers_start(c, &c->timers.exec, again_ns);
     }
 }

@@ -102,6 +102,7 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
     a->net = net;
     a->net->account = &a->account;
     a->config = *config;
+    sg_adapter_fit_wire(&a->config);
     a->scratch->buf = g_malloc(SG_SCRATCH_SIZE);
     a->hash_piece = g_malloc(SG_HASH_PIECE);
     a->engine = sg_engine_new(&a->host, a->net, &a->config.engine, &sg_cm_engine_ops);
@@ -171,9 +172,10 @@ void sg_adapter_renew(struct sg_adapter *a, const struct sg_adapter_config *conf
 
     sg_assert(!sg_adapter_check_config(config, buf, sizeof(buf)));
     a->config = *config;
+    sg_adapter_fit_wire(&a->config);
     a->account.limit = config->max_host_memory;
     sg_adapter_reset(a);
-    sg_engine_set_config(a->engine, &config->engine);
+    sg_engine_set_config(a->engine, &a->config.engine);
 }
 
 void sg_adapter_break(struct sg_adapter *a)

@@ -29,6 +29,7 @@ struct conn_rig {
     struct sg_host host;
     uint64_t now_ns;
     unsigned kicks;
+    uint8_t random; /* the last octet that the host gave */
     struct sg_mem_switch *sw;
     struct sg_stream_net *net_engine, *net_peer;
     struct sg_endpoint at_engine, at_peer;

@@ -119,7 +119,7 @@ void rig_up_mpe_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, siz
 void rig_up_write_placed(void *user)
 {
     T_TRUE(user == rig);
-    if (rig->config.mpe_draft) {
+    if (rig->config.mpe_draft || rig->config.wire) {
         rig_note("placed");
     }
 }

@@ -454,8 +454,8 @@ static void free_aborts_all(void)
 static void msn_wraps(void)
 {
     active();
-    rig->c->rx.msn[0] = 0xffffffff;
-    rig->c->tx.msn[0] = 0xffffffff;
+    rig->c->msn.rx[0] = 0xffffffff;
+    rig->c->msn.tx[0] = 0xffffffff;
     rig->recvs = 0xffffffff;
     rig_say_fpdu("4143 00000000 00000000 ffffffff 00000000 61");
     rig_say_fpdu("4143 00000000 00000000 00000000 00000000 62");

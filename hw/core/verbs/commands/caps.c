@@ -18,7 +18,7 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
     struct sg_caps c = { 0 };
 
     (void)rsp;
-    if (cfg->engine.mpa_rev >= 2) {
+    if (cfg->engine.wire == SG_ENGINE_IWARP && cfg->engine.mpa_rev >= 2) {
         features |= SG_FEATURE_MPA_V2;
     }
     if (cfg->engine.rfc7306) {

@@ -40,6 +40,7 @@ enum op_needs {
     NEEDS_KERNEL = 1, /* a kernel queue pair */
     NEEDS_MPE = 2,    /* the memory placement extensions */
     NEEDS_7306 = 4,   /* RFC 7306 */
+    NEEDS_INV = 8,    /* a wire that has Send with Invalidate */
 };
 
 struct op_row {
@@ -55,7 +56,7 @@ static sg_sq_start start_send, start_write, start_read;
 
 static const struct op_row rows[] = {
     [SG_WR_SEND] = { "SEND", start_send, OP_INLINE, SG_WC_SEND },
-    [SG_WR_SEND_INV] = { "SEND_INV", start_send, OP_INLINE, SG_WC_SEND },
+    [SG_WR_SEND_INV] = { "SEND_INV", start_send, OP_INLINE, SG_WC_SEND, NEEDS_INV },
     [SG_WR_WRITE] = { "WRITE", start_write, OP_INLINE, SG_WC_WRITE },
     [SG_WR_READ] = { "READ", start_read, OP_READ, SG_WC_READ },
     [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ,
@@ -161,6 +162,9 @@ static const char *missing(const struct sg_qp *qp, const struct op_row *row)
     }
     if (row->needs & NEEDS_7306 && !engine->rfc7306) {
         return "RFC 7306 is off";
+    }
+    if (row->needs & NEEDS_INV && !sg_engine_wire_invalidates(engine->wire)) {
+        return "the wire has no Send with Invalidate";
     }
     return sg_adapter_may(qp->adapter, row->features) ? NULL : "the firmware does not have it";
 }

@@ -56,6 +56,19 @@ void sg_adapter_default_config(struct sg_adapter_config *c)
     };
 }
 
+void sg_adapter_fit_wire(struct sg_adapter_config *config)
+{
+    struct sg_engine_config *e = &config->engine;
+    uint32_t kinds = sg_engine_wire_kinds(e->wire);
+
+    if (!(kinds & 1u << SG_MSG_FLUSH)) {
+        e->mpe_draft = SG_MPE_DRAFT_OFF;
+    }
+    if (!(kinds & 1u << SG_MSG_FETCH_ADD)) {
+        e->rfc7306 = false;
+    }
+}
+
 struct range_row {
     const char *name;
     uint64_t value, min, max;
@@ -92,6 +105,7 @@ const char *sg_adapter_check_config(const struct sg_adapter_config *c, char *buf
         { "close-limit", c->engine.close_limit_ms,
           SG_MAX(c->engine.close_timeout_ms, c->engine.linger_timeout_ms), 86400000 },
         { "first-fpdu-delay", c->engine.first_fpdu_delay_ms, 0, 1000 },
+        { "wire", c->engine.wire, 0, SG_ENGINE_WIRES - 1 },
         { "commit", c->engine.mpe_draft, SG_MPE_DRAFT_OFF, SG_MPE_DRAFT_02 },
     };
     size_t i;

@@ -33,6 +33,8 @@ struct sg_adapter_config {
 
 /* Reasonable defaults. */
 void sg_adapter_default_config(struct sg_adapter_config *config);
+/* Switches off what the wire does not have. */
+void sg_adapter_fit_wire(struct sg_adapter_config *config);
 /* NULL when usable, else a sentence naming the property and its range (static or in buf). */
 const char *sg_adapter_check_config(const struct sg_adapter_config *config, char *buf, size_t len);
 

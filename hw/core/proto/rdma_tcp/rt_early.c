@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Segments behind a gap (docs/wire-2000.md, "Loss").
+ *
+ * The stream shows octets that it cannot deliver yet, and delivers them later.  If they are a
+ * segment beyond doubt, and its order allows it, its payload is placed now.  Nothing else happens:
+ * no message is delivered, no state changes, no fault is raised.  The position is remembered, and
+ * when the segment comes in its turn, it passes all checks, but is not placed again.
+ */
+#include "proto/rdma_tcp/rt.h"
+
+/* Forgets the places in front of the next segment to be taken. */
+static void forget(struct rt_conn *rt)
+{
+    unsigned i, kept = 0;
+
+    for (i = 0; i < rt->rx.earlies; i++) {
+        if ((int32_t)(rt->rx.early[i].pos - rt->rx.pos) >= 0) {
+            rt->rx.early[kept++] = rt->rx.early[i];
+        }
+    }
+    rt->rx.earlies = kept;
+}
+
+bool rt_was_early(struct sg_conn *c, uint32_t len, uint32_t crc)
+{
+    const struct rt_conn *rt = c->rt;
+    unsigned i;
+
+    if (!rt->rx.earlies) {
+        return false;
+    }
+    forget(c->rt);
+    for (i = 0; i < rt->rx.earlies; i++) {
+        const struct rt_early *e = &rt->rx.early[i];
+
+        if (e->pos == rt->rx.pos && e->len == len && e->crc == crc) {
+            return true; /* and stays: if the segment has to wait, it is taken again */
+        }
+    }
+    return false;
+}
+
+static bool known(const struct rt_conn *rt, uint32_t pos)
+{
+    unsigned i;
+
+    for (i = 0; i < rt->rx.earlies; i++) {
+        if (rt->rx.early[i].pos == pos) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool place_write(struct sg_conn *c, const struct sg_rt_seg *seg)
+{
+    const struct rt_message *now = &c->rt->rx.now;
+    uint64_t to = rt_tagged_offset(seg);
+
+    if (seg->h.clen > 1 || seg->payload.len > seg->h.rdma_len ||
+        !rt_order_allows(c, seg->h.number, seg->h.order)) {
+        return false;
+    }
+    if (now->open && seg->h.number == now->number &&
+        (now->type != SG_RT_WRITE || seg->h.begin || seg->h.buffer_id != now->buffer_id ||
+         to - now->to > now->rdma_len - seg->payload.len)) {
+        return false;
+    }
+    return c->e->ops->place_write(c->user, seg->h.buffer_id, to, seg->payload.p,
+                                  seg->payload.len) == SG_MEM_OK;
+}
+
+/* Only of the Send under way: which Receive another one takes is not known. */
+static bool place_send(struct sg_conn *c, const struct sg_rt_seg *seg)
+{
+    const struct rt_message *now = &c->rt->rx.now;
+
+    if (!now->open || seg->h.number != now->number || now->type != SG_RT_SEND || seg->h.begin ||
+        seg->h.clen || seg->h.res & SG_RT_RES_SETUP || c->peer.count) {
+        return false;
+    }
+    return c->e->ops->place_recv(c->user, c->rt->rx.msn, seg->h.data_offset, seg->payload.p,
+                                 seg->payload.len) == SG_RECV_OK;
+}
+
+static bool place_response(struct sg_conn *c, const struct sg_rt_seg *seg)
+{
+    unsigned before;
+    const struct conn_orq *r = requests_find_read(c, seg->h.number, &before);
+
+    if (!r || seg->h.clen || (seg->h.order != SG_RT_AT_ONCE && before > seg->h.order) ||
+        !sg_range_ok(seg->h.data_offset, seg->payload.len, r->length)) {
+        return false;
+    }
+    return c->e->ops->place_read(c->user, &r->sink, seg->h.data_offset, seg->payload.p,
+                                 seg->payload.len) == SG_MEM_OK;
+}
+
+/* Places the payload if that is right now; false: it waits, or there is none. */
+static bool place(struct sg_conn *c, const struct sg_rt_seg *seg)
+{
+    const struct rt_conn *rt = c->rt;
+    uint32_t present = rt->rx.now.open ? rt->rx.now.number : rt->rx.next;
+
+    if (!seg->payload.len) {
+        return false;
+    }
+    if (seg->h.type == SG_RT_READ_RESP) {
+        return place_response(c, seg);
+    }
+    if (seg->h.number - present >= RT_AHEAD_MAX) {
+        return false;
+    }
+    return seg->h.type == SG_RT_WRITE ? place_write(c, seg) : place_send(c, seg);
+}
+
+void rt_receive_early(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_t n)
+{
+    uint32_t pos = c->rt->rx.seen + ahead;
+    struct rt_conn *rt = c->rt;
+    struct sg_rt_seg seg;
+
+    forget(rt);
+    while (n && rt_receiving(c) && !c->stall && !conn_observed(c) &&
+           rt->rx.earlies < RT_EARLY_MAX) {
+        size_t whole;
+
+        if (sg_rt_parse(sg_span_of(p, n), true, &seg) != SG_WIRE_OK ||
+            seg.h.version != SG_RT_VERSION || seg.h.conn_id != rt->conn_id) {
+            return; /* no segment begins here: it waits for its turn */
+        }
+        whole = sg_rt_wire_len((size_t)(seg.payload.p + seg.payload.len - p));
+        if (!known(rt, pos) && place(c, &seg) && !conn_dead(c)) {
+            rt->rx.early[rt->rx.earlies++] = (struct rt_early){ .pos = pos,
+                                                                .len = (uint32_t)whole,
+                                                                .crc = sg_get_be32(p + whole - 4) };
+            c->e->stats.rx_early++;
+        }
+        pos += (uint32_t)whole;
+        p += whole;
+        n -= whole;
+    }
+}
