@@ -205,6 +205,11 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
     if (f && !kept) {
         tcp_free_ooseq(f->pcb); /* drop it, and what waits with it (RFC 2018, section 8) */
     }
+    if (f && f->stream && f->pcb->ooseq) {
+        stream_segment_seen(f->stream, sg_get_be32(v->tcp.tcp + 4), v->tcp.tcp + v->tcp.tcp_head,
+                            v->tcp.payload);
+        f = flow_find(&port->flows, &v->key); /* the user may have ended it */
+    }
     if (f) {
         recovery_input_done(f);
         pcb_list_settle(f);

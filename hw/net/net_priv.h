@@ -410,6 +410,8 @@ void stream_shutdown(struct sg_stream *base);
 void stream_end(struct stream *s, enum sg_stream_end why);
 /* To be called after lwIP ran for this stream: finds what it can now send or report. */
 void stream_settle(struct stream *s);
+/* A segment with this number and these octets has arrived, and lwIP has processed it. */
+void stream_segment_seen(struct stream *s, uint32_t seq, const uint8_t *p, size_t n);
 void stream_enqueue_work(struct stream *s);
 /* Sends the acknowledgements that were delayed for a batch of frames. */
 void stream_send_acks(struct sg_port *port);

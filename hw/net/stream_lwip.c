@@ -247,6 +247,25 @@ static err_t recv_cb(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
     return result;
 }
 
+/*
+ * If lwIP has put the segment into its out-of-order queue, it was sound and within the window: the
+ * user may see it early.
+ */
+void stream_segment_seen(struct stream *s, uint32_t seq, const uint8_t *p, size_t n)
+{
+    const struct tcp_seg *q = s->pcb ? s->pcb->ooseq : NULL;
+
+    while (q && (q->tcphdr->seqno != seq || q->len != n)) {
+        q = q->next;
+    }
+    if (!q || !n || !s->base.events->receive_early) {
+        return;
+    }
+    s->busy++;
+    s->base.events->receive_early(&s->base, seq - s->pcb->rcv_nxt, p, n);
+    upcall_done(s);
+}
+
 static err_t sent_cb(void *arg, struct tcp_pcb *pcb, u16_t len)
 {
     struct send_queue *q = &((struct stream *)arg)->tx;

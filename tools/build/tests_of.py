@@ -8,7 +8,8 @@ import re
 
 # Pattern of a path: tests as SUITE/NAME, or SUITE/NAME* for all names that begin so.
 ROWS = (
-    (r"hw/core/proto/", ("unit/proto/*", "sim/sim/engine")),
+    (r"hw/core/proto/rdma_tcp/", ("unit/proto/rt_*", "sim/sim/rdma_tcp")),
+    (r"hw/core/proto/", ("unit/proto/*", "sim/sim/engine", "sim/sim/engine_rdma_tcp")),
     (r"hw/core/persist/", ("unit/persist/*", "sim/sim/power")),
     (r"hw/core/(\w+)/", (r"unit/\1/*",)),
     (r"hw/net/", ("unit/net/*",)),

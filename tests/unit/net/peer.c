@@ -43,6 +43,21 @@ static void on_receive(struct sg_stream *s, const uint8_t *data, size_t n)
     }
 }
 
+static void on_receive_early(struct sg_stream *s, uint32_t ahead, const uint8_t *data, size_t n)
+{
+    struct peer *p = event(s);
+    size_t i;
+
+    p->damaged |= !ahead;
+    for (i = 0; i < n; i++) {
+        p->damaged |= data[i] != pattern(p->received + ahead + i);
+    }
+    p->early += n;
+    if (p->abort_on_early) {
+        peer_abort(p);
+    }
+}
+
 static void on_writable(struct sg_stream *s)
 {
     struct peer *p = event(s);
@@ -75,6 +90,7 @@ static void on_closed(struct sg_stream *s, enum sg_stream_end why)
 const struct sg_stream_events peer_events = {
     .connected = on_connected,
     .receive = on_receive,
+    .receive_early = on_receive_early,
     .writable = on_writable,
     .peer_closed = on_peer_closed,
     .closed = on_closed,

@@ -14,13 +14,14 @@ struct peer {
     unsigned connects, peer_closes, closes, writables;
     enum sg_stream_end end;
     uint64_t received;
-    bool damaged; /* what arrived is not the pattern */
+    uint64_t early; /* octets shown behind a gap */
+    bool damaged;   /* what arrived is not the pattern */
     uint64_t to_send, sent;
     size_t unit;         /* octets per send; 0: random */
     bool in_call;        /* a call of ours is on the stack */
     bool upcall_in_call; /* rule 1 of stream.h was broken */
     /* Abort in this event. */
-    bool abort_on_connect, abort_on_receive, abort_on_close;
+    bool abort_on_connect, abort_on_receive, abort_on_close, abort_on_early;
     bool shut_on_peer_close;
     bool refuse; /* as listener: do not take the connection */
 };

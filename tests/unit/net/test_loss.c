@@ -145,7 +145,31 @@ static void windows__out_of_range(void)
     }
 }
 
+/* What comes behind a gap is shown, and comes again in its turn. */
+static void shown_early(void)
+{
+    const struct path p = { "10 ms, loss 1 %", 10, 10000, 1000, 0, 0 };
+    struct loss_rig r;
+    unsigned stall;
+
+    start(&r, 7, &p, 1 << 20);
+    run(&r, 2, &stall);
+    T_TRUE(r.b.early > 100000);
+    T_TRUE(r.b.received > r.b.early);
+    r.b.abort_on_early = true;
+    wire_settle(r.w, 5 * WIRE_S);
+    T_NULL(r.b.s);
+    T_EQ_U64(r.a.closes, 1);
+    wire_free(r.w);
+
+    start(&r, 8, &(const struct path){ "no loss", 10, 0, 0, 0, 0 }, 1 << 20);
+    run(&r, 1, &stall);
+    T_EQ_U64(r.b.early, 0);
+    stop(&r);
+}
+
 static const struct t_case cases[] = {
+    { "octets behind a gap are shown early", shown_early },
     { "throughput and stalls", throughput },
     { "windows", windows },
     { "windows out of range", windows__out_of_range },

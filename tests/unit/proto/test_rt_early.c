@@ -20,7 +20,7 @@ static struct rt_fields write_seg(uint32_t number, uint8_t flags, uint64_t to, u
                                .n = n };
 }
 
-static uint64_t earlies(void)
+static uint64_t early_count(void)
 {
     return sg_engine_stats(rig->e)->rx_early;
 }
@@ -43,11 +43,11 @@ static void any_order_in_a_write(void)
     rt_say_early(&f[1], len);
     T_SHOWS("WIL-11") {
         T_EQ_MEM(rig->mem + 104, text + 4, 8);
-        T_EQ_U64(earlies(), 2);
+        T_EQ_U64(early_count(), 2);
     }
     T_EQ_STR(rig_log(), "");  /* nothing is delivered */
     rt_say_early(&f[1], len); /* again: it is known */
-    T_EQ_U64(earlies(), 2);
+    T_EQ_U64(early_count(), 2);
     rt_say(&f[0]);
     rig->mem[104] = 'X'; /* somebody else writes there meanwhile */
     rt_say(&f[1]);
@@ -70,7 +70,7 @@ static bool placed(uint32_t ahead, uint16_t order)
     f.order = order;
     rt_say_early(&f, 4000);
     is = memcmp(rig->mem + 100, text, 4) == 0;
-    T_EQ_U64(earlies(), is);
+    T_EQ_U64(early_count(), is);
     T_EQ_STR(rig_log(), "");
     rig_stop();
     return is;
@@ -129,7 +129,7 @@ static void doubts(void)
         n = rt_build(&f, out + rows[i].shift) + rows[i].shift - rows[i].cut + (i == 6 ? 4 : 0);
         s->events->receive_early(s, 1000, out, n);
         T_SHOWS("WIL-22") {
-            T_EQ_U64(earlies(), i == 0 || i == 6);
+            T_EQ_U64(early_count(), i == 0 || i == 6);
             T_EQ_INT(memcmp(rig->mem + 100, text, 4) == 0, i == 0 || i == 6);
         }
         T_EQ_STR(rig_log(), "");
@@ -155,7 +155,7 @@ static void several(void)
     n = rt_build(&a, out);
     n += rt_build(&b, out + n);
     s->events->receive_early(s, 60, out, n);
-    T_EQ_U64(earlies(), 2);
+    T_EQ_U64(early_count(), 2);
     T_EQ_MEM(rig->mem + 100, text, 5);
     T_EQ_MEM(rig->mem + 200, text, 6);
     rig_stop();
@@ -176,11 +176,11 @@ static void send_under_way(void)
     rt_passive();
     rig->recvs = 2;
     rt_say_early(&last, 64); /* it has not begun */
-    T_EQ_U64(earlies(), 0);
+    T_EQ_U64(early_count(), 0);
     rt_say(&f);
     rt_say_early(&last, 32);
     rt_say_early(&other, 64);
-    T_EQ_U64(earlies(), 1);
+    T_EQ_U64(early_count(), 1);
     T_EQ_MEM(rig->recv_buf + 8, text + 8, 4);
     T_EQ_STR(rig_log(), "");
     f = (struct rt_fields){ .number = RT_FIRST + 1, .offset = 4, .p = text + 4, .n = 4 };
@@ -204,10 +204,10 @@ static void responses(void)
     f.number = rt_peer.first + 2;
     f.order = 0;
     rt_say_early(&f, 100);
-    T_EQ_U64(earlies(), 0);
+    T_EQ_U64(early_count(), 0);
     f.order = 1;
     rt_say_early(&f, 100);
-    T_EQ_U64(earlies(), 1);
+    T_EQ_U64(early_count(), 1);
     T_EQ_MEM(rig->mem + 600, text, 10);
     T_EQ_STR(rig_log(), "");
     f.number = rt_peer.first + 3;
@@ -216,7 +216,7 @@ static void responses(void)
     f.number = rt_peer.first + 1;
     f.offset = 1;
     rt_say_early(&f, 200); /* beyond the sink */
-    T_EQ_U64(earlies(), 1);
+    T_EQ_U64(early_count(), 1);
     rig_stop();
 }
 
@@ -228,7 +228,7 @@ static void no_early_faults(void)
     rt_start(1460);
     rt_passive();
     rt_say_early(&f, 0);
-    T_EQ_U64(earlies(), 0);
+    T_EQ_U64(early_count(), 0);
     T_EQ_STR(rig_log(), "");
     rt_say(&f);
     T_EQ_STR(rig_log(), "disconnected(PROTOCOL)");
@@ -253,7 +253,7 @@ static void not_the_same(void)
         early.order = 0xffff;
         rt_say_early(&early, 44 * (i + 1));
     }
-    T_EQ_U64(earlies(), 1 + 64);
+    T_EQ_U64(early_count(), 1 + 64);
     for (i = 0; i < 101; i++) {
         early = write_seg(RT_FIRST + 2 + i, RT_BE, 300, 4, text, 4);
         early.order = i ? 0xffff : 0;
@@ -261,7 +261,7 @@ static void not_the_same(void)
     }
     early = write_seg(RT_FIRST + 103, RT_BE, 300, 4, text, 4);
     rt_say_early(&early, 0);
-    T_EQ_U64(earlies(), 1 + 64 + 1);
+    T_EQ_U64(early_count(), 1 + 64 + 1);
     rig_stop();
 }
 

@@ -54,6 +54,33 @@ static void exchange(void)
     }
 }
 
+static bool lose_some(void *opaque, int from, const uint8_t *frame, size_t len)
+{
+    unsigned *n = opaque;
+
+    (void)from;
+    (void)frame;
+    return len > 1000 && ++*n % 23 == 0;
+}
+
+static void data_over_lossy_tcp(void)
+{
+    const struct sg_adapter_config c = wire_config();
+    unsigned n = 0;
+    struct tcp_link_options options = { .delay_ns = 50000, .lose = lose_some, .opaque = &n };
+
+    pair_start_on(&pair, &c, tcp_link_new(&options), PAIR_MEM);
+    pair_open(&pair, NULL);
+    pair_connect(&pair);
+    exchange();
+    T_SHOWS("WIL-22 WIL-11") {
+        T_TRUE(sg_engine_stats(pair.side[0].md.a->engine)->rx_early > 20);
+        T_TRUE(sg_engine_stats(pair.side[1].md.a->engine)->rx_early > 20);
+    }
+    pair_close(&pair);
+    pair_stop(&pair);
+}
+
 static void data(void)
 {
     begin_2000(false);
@@ -139,9 +166,13 @@ static void no_such_wire(void)
 }
 
 static const struct t_case cases[] = {
-    { "Sends, Writes and Reads", data }, { "the same over TCP", data_over_tcp },
-    { "capabilities", capabilities },    { "work requests without a message", refused },
-    { "a wrong STag", wrong_stag },      { "a wire that does not exist", no_such_wire },
+    { "Sends, Writes and Reads", data },
+    { "the same over TCP", data_over_tcp },
+    { "over TCP with losses: segments behind a gap are placed", data_over_lossy_tcp },
+    { "capabilities", capabilities },
+    { "work requests without a message", refused },
+    { "a wrong STag", wrong_stag },
+    { "a wire that does not exist", no_such_wire },
 };
 
 T_MAIN(cases)

@@ -49,7 +49,7 @@ class Nfs(ulptest.ProgramCase):
         )
         done = self.lab.run(
             *("crash", "explore", "--json", "--target", SERVER, "--domain", "adr"),
-            *("--ddio", "on", "--strategy", "only", "--max-images", 300, folder),
+            *("--ddio", "on", "--strategy", "random:2:1", folder),
             timeout=ulptest.LIMIT,
         )
         result = json.loads(done.out)

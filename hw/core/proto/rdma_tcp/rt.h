@@ -47,7 +47,7 @@ struct rt_conn {
         bool response;          /* a Read Response has begun, but not ended */
         bool waits;             /* the stalled segment waits for an answer of ours */
         struct sg_timer resume; /* while that answer was given, and reception has not gone on */
-        unsigned earlies;
+        unsigned early_count;
         struct rt_early early[RT_EARLY_MAX];
     } rx;
     struct {

@@ -14,12 +14,12 @@ static void forget(struct rt_conn *rt)
 {
     unsigned i, kept = 0;
 
-    for (i = 0; i < rt->rx.earlies; i++) {
+    for (i = 0; i < rt->rx.early_count; i++) {
         if ((int32_t)(rt->rx.early[i].pos - rt->rx.pos) >= 0) {
             rt->rx.early[kept++] = rt->rx.early[i];
         }
     }
-    rt->rx.earlies = kept;
+    rt->rx.early_count = kept;
 }
 
 bool rt_was_early(struct sg_conn *c, uint32_t len, uint32_t crc)
@@ -27,11 +27,11 @@ bool rt_was_early(struct sg_conn *c, uint32_t len, uint32_t crc)
     const struct rt_conn *rt = c->rt;
     unsigned i;
 
-    if (!rt->rx.earlies) {
+    if (!rt->rx.early_count) {
         return false;
     }
     forget(c->rt);
-    for (i = 0; i < rt->rx.earlies; i++) {
+    for (i = 0; i < rt->rx.early_count; i++) {
         const struct rt_early *e = &rt->rx.early[i];
 
         if (e->pos == rt->rx.pos && e->len == len && e->crc == crc) {
@@ -45,7 +45,7 @@ static bool known(const struct rt_conn *rt, uint32_t pos)
 {
     unsigned i;
 
-    for (i = 0; i < rt->rx.earlies; i++) {
+    for (i = 0; i < rt->rx.early_count; i++) {
         if (rt->rx.early[i].pos == pos) {
             return true;
         }
@@ -123,7 +123,7 @@ void rt_receive_early(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_
 
     forget(rt);
     while (n && rt_receiving(c) && !c->stall && !conn_observed(c) &&
-           rt->rx.earlies < RT_EARLY_MAX) {
+           rt->rx.early_count < RT_EARLY_MAX) {
         size_t whole;
 
         if (sg_rt_parse(sg_span_of(p, n), true, &seg) != SG_WIRE_OK ||
@@ -132,9 +132,9 @@ void rt_receive_early(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_
         }
         whole = sg_rt_wire_len((size_t)(seg.payload.p + seg.payload.len - p));
         if (!known(rt, pos) && place(c, &seg) && !conn_dead(c)) {
-            rt->rx.early[rt->rx.earlies++] = (struct rt_early){ .pos = pos,
-                                                                .len = (uint32_t)whole,
-                                                                .crc = sg_get_be32(p + whole - 4) };
+            rt->rx.early[rt->rx.early_count++] = (struct rt_early){
+                .pos = pos, .len = (uint32_t)whole, .crc = sg_get_be32(p + whole - 4)
+            };
             c->e->stats.rx_early++;
         }
         pos += (uint32_t)whole;
