@@ -67,6 +67,7 @@ class Timeline(labtest.LabCase):
             ("alpha", "the request is sent"),
             ("alpha", "a Flush is sent"),
             ("beta", "the store"),
+            ("beta", "a Flush begins"),
             ("beta", "a Flush of another range"),
             ("beta", "the Flush is answered"),
             ("alpha", "a Flush's completion"),
@@ -76,7 +77,8 @@ class Timeline(labtest.LabCase):
         self.assertEqual(sorted(places[2:]), places[2:], rows)
         self.assertLess(places[0], places[2])
         causes = [bug["timeline"][place].get("cause") for place in places]
-        self.assertEqual(causes, [None, None, places[0], places[1], None, places[4], None], rows)
+        wanted = [None, None, places[0], places[1], None, None, places[5], None]
+        self.assertEqual(causes, wanted, rows)
         self.assertEqual(bug["timeline"][places[-1]]["stage-behind"], "S2")
 
     def check_packets(self, bug):
