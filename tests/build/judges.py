@@ -98,7 +98,7 @@ def options(**more):
     """The options of a check as its verb gets them."""
     parser = argparse.ArgumentParser()
     verbs = parser.add_subparsers()
-    check_verbs.add(verbs, lambda work: work)
+    check_verbs.add(verbs, lambda work: work, lambda work: work)
     words = ["check", "--script", "judge", "x"]
     args = parser.parse_args(words)
     vars(args).update(more)

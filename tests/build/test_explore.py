@@ -11,8 +11,8 @@ import cases
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from launcher import explore, explore_report  # noqa: E402
-from launcher.errors import LabError  # noqa: E402
+from launcher import cli, crash, explore, explore_report  # noqa: E402
+from launcher.errors import TIMEOUT, LabError, UsageError  # noqa: E402
 
 CASES = []
 EVENT = {"machine": "a", "event": 7, "kind": "mark", "name": "<script>", "at": "0x1", "root": "0x2"}
@@ -104,6 +104,42 @@ def statuses(folder):
     else:
         raise AssertionError("a killed explorer is no failure")
     assert not os.listdir(out)
+
+
+@case
+def failures(folder):
+    """No failure has the status of a verdict"""
+    (folder / "a.trace").touch()
+    explorer(folder, "kill -9 $$")
+    explores = ["crash", "explore", str(folder)]
+    expected = explore.BROKEN
+    assert cli.main(explores) == expected
+    explorer(folder, "exit 1", RESULT)
+    assert cli.main(explores) == explore.BUGS
+    (folder / "explored" / "report.html").unlink()
+    (folder / "explored" / "report.html").mkdir()
+    assert cli.main(explores) == expected
+    (folder / "explored" / "report.html").rmdir()
+    explorer(folder, "exit 1", {"bugs": 7})
+    assert cli.main(explores) == expected
+    for error, status in (
+        (LabError("a disk is full"), expected),
+        (LabError("the VM does not boot", None, TIMEOUT), expected),
+        (UsageError("no script"), 2),
+    ):
+        try:
+            crash.judging(_raiser(error))(None)
+        except LabError as found:
+            assert found.status == status, found
+        else:
+            raise AssertionError("no error")
+
+
+def _raiser(error):
+    def work(_args):
+        raise error
+
+    return work
 
 
 @case

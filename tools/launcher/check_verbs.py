@@ -21,7 +21,7 @@ Verdicts are written to a journal at once; the same command goes on where it end
 EXPLORED/check.json, check-junit.xml, and a section of report.html.
 
 Exit status: 0: no bug; 1: bugs; 2: wrong arguments; 4: no verdict, because nothing was checked or
-checks failed; others: it did not work.  For a file of `crash keep`: 1: the bug is there, 0: it is
+checks failed; 5 and others: it did not work.  For a file of `crash keep`: 1: the bug is there, 0: it is
 gone, 125: it could not be judged."""
 
 MERGE_TEXT = """Joins the verdicts of checks with --shard, and writes the results that one check
@@ -134,7 +134,7 @@ def _add_vm(add_option):
     )
 
 
-def _add_check(verbs, run):
+def _add_check(verbs, judging):
     parser = verbs.add_parser(
         "check",
         help="judge crash images by a script in a VM",
@@ -202,12 +202,12 @@ def _add_check(verbs, run):
     add_option("--no-reduce", action="store_true", help="do not look for minimal examples")
     add_option("--json", action="store_true", help="print the result as JSON")
     add_option("explored", metavar="EXPLORED", help="a folder of images, or a kept bug")
-    parser.set_defaults(run=run(do_check))
+    parser.set_defaults(run=judging(do_check))
 
 
-def add(verbs, run):
-    """Adds the verbs to those of crash."""
-    _add_check(verbs, run)
+def add(verbs, run, judging):
+    """Adds the verbs to those of crash.  judging: what runs those whose status is a verdict."""
+    _add_check(verbs, judging)
     parser = verbs.add_parser(
         "merge",
         help="join the verdicts of several checks",
@@ -217,7 +217,7 @@ def add(verbs, run):
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("out", metavar="OUT", help="the folder of the results")
     parser.add_argument("parts", nargs="+", metavar="EXPLORED|JOURNAL", help="what is joined")
-    parser.set_defaults(run=run(do_merge))
+    parser.set_defaults(run=judging(do_merge))
     parser = verbs.add_parser(
         "keep",
         help="keep a bug as one file that shows it again",

@@ -2,11 +2,14 @@
 """The verb crash and its options: crash states of recorded runs."""
 import argparse
 import json
+import os
 import signal
 import sys
 import time
+import traceback
 
 from . import check_verbs, explore, explore_timeline, record
+from .errors import FAILED, TIMEOUT, LabError
 from .state import LabFolder
 
 RECORD_TEXT = """Runs a workload in the lab and records what its VMs do: all VMs are recorded, and
@@ -30,7 +33,7 @@ What is promised: a completed Flush to persistence promises what was placed in i
 promise what they name (docs/manual/marks.md).  --acks says what else counts.
 
 Exit status: 0: no bug; 1: bugs; 2: wrong arguments; 3: a trace cannot be used; 4: no verdict,
-because nothing was promised; others: it did not work."""
+because nothing was promised; 5 and others: it did not work."""
 
 
 READS = ("reads", "reads_per_point")
@@ -123,6 +126,29 @@ def _run(work):
     return run
 
 
+def judging(work):
+    """Likewise for a verb whose status is a verdict: no failure has the status of one."""
+
+    def judge(args):
+        try:
+            return work(args)
+        except LabError as error:
+            if error.status in (FAILED, TIMEOUT):
+                error.status = explore.BROKEN
+            raise
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return explore.BROKEN
+        except OSError as error:
+            text = "%s: %s" % (error.filename or "crash", error.strerror or error)
+            raise LabError(text, None, explore.BROKEN) from error
+        except Exception:  # a mistake of ours
+            traceback.print_exc()
+            return explore.BROKEN
+
+    return _run(judge)
+
+
 def _add_record(verbs):
     parser = verbs.add_parser(
         "record",
@@ -203,7 +229,7 @@ def _add_explore(verbs):
     )
     add_option("--json", action="store_true", help="print the result as JSON")
     add_option("recording", metavar="RECORDING", help="the folder of a recording, or one trace")
-    parser.set_defaults(run=_run(do_explore))
+    parser.set_defaults(run=judging(do_explore))
 
 
 def add(verbs):
@@ -213,4 +239,4 @@ def add(verbs):
     crash_verbs = parser.add_subparsers(metavar="VERB", dest="crash_verb", required=True)
     _add_record(crash_verbs)
     _add_explore(crash_verbs)
-    check_verbs.add(crash_verbs, _run)
+    check_verbs.add(crash_verbs, _run, judging)

@@ -12,7 +12,7 @@ from .errors import LabError, UsageError
 from .symbols import Symbols
 
 # Exit statuses of staghorn-explore, and of the verb.
-GOOD, BUGS, WRONG, BAD_TRACE, NO_VERDICT = 0, 1, 2, 3, 4
+GOOD, BUGS, WRONG, BAD_TRACE, NO_VERDICT, BROKEN = 0, 1, 2, 3, 4, 5
 RESULT, PAGE, JUNIT = "result.json", "report.html", "junit.xml"
 
 

@@ -10,6 +10,7 @@ import os
 import shlex
 import struct
 import tempfile
+import traceback
 import zlib
 from pathlib import Path
 
@@ -400,6 +401,9 @@ def judge(args, say):
         raise LabError(
             "%s: %s" % (error.filename or args.explored, error.strerror), None, NO_VERDICT
         )
+    except Exception:  # a mistake of ours
+        traceback.print_exc()
+        return NO_VERDICT
 
 
 def _judge(args, folder, say):
