@@ -73,8 +73,8 @@ static size_t send_read_response(struct sg_conn *c, const struct conn_irrq *r)
             no_source(c, r, why);
             return STEP_NONE;
         }
+        check_pieces(out.iov + 1, npay, len);
     }
-    check_pieces(out.iov + 1, npay, len);
     n = conn_dead(c) ? STEP_NONE : c->wire->send_response(c, r, &out, npay, len, len == left);
     if (npay) {
         c->e->ops->gathered(user, out.iov + 1, npay);
@@ -222,8 +222,8 @@ static size_t send_payload_segment(struct sg_conn *c)
             no_payload(c, npay);
             return STEP_NONE;
         }
+        check_pieces(out.iov + 1, npay, len);
     }
-    check_pieces(out.iov + 1, npay, len);
     n = conn_dead(c) ? STEP_NONE : c->wire->send_payload(c, &out, npay, len, len == left);
     if (npay) {
         c->e->ops->gathered(user, out.iov + 1, npay);
