@@ -21,8 +21,8 @@ Verdicts are written to a journal at once; the same command goes on where it end
 EXPLORED/check.json, check-junit.xml, and a section of report.html.
 
 Exit status: 0: no bug; 1: bugs; 2: wrong arguments; 4: no verdict, because nothing was checked or
-checks failed; 5 and others: it did not work.  For a file of `crash keep`: 1: the bug is there, 0: it is
-gone, 125: it could not be judged."""
+checks failed; 5 and others: it did not work.  For a file of `crash keep`: 1: the bug is there, 0:
+it is gone, 125: it could not be judged."""
 
 MERGE_TEXT = """Joins the verdicts of checks with --shard, and writes the results that one check
 without shards would write.  OUT is a folder for them, which may be EXPLORED itself.  Of an EXPLORED
