@@ -212,9 +212,9 @@ class CrashCheck(labtest.LabCase):
             (("--setup", "exit 3"), "status 3"),
             (("--setup", "crash_hash %s right 1 99" % programs.DAX), "a setup must not write"),
         ):
-            done = self.lab.run(*self.words(explored, *words), status=1, timeout=LIMIT)
+            done = self.lab.run(*self.words(explored, *words), status=5, timeout=LIMIT)
             self.assertIn(text, done.err)
-        done = self.lab.run(*self.words(explored, script="/none"), status=1, timeout=LIMIT)
+        done = self.lab.run(*self.words(explored, script="/none"), status=5, timeout=LIMIT)
         self.assertIn("in a row failed", done.err)
         self.assertIn("not found", done.err)
         self.assertEqual(self.labs(), [])
