@@ -76,14 +76,16 @@ static struct rr_message message_of(const struct rr_track *t, enum rr_dir dir,
 static void check_credits(struct rr_track *t, enum rr_dir dir, struct rr_findings *f)
 {
     const struct way *w = &t->way[dir];
+    /* Whoever grants zero has broken RPC-02; the requester may still go on. */
+    uint32_t most = SG_MAX(SG_MAX(w->grant, w->grant_before), 1);
 
     if (t->incomplete) {
         return;
     }
     if (!w->granted && w->open > 1) {
         rr_find(f, RPC_05, "%u Calls are open before the first Reply", w->open);
-    } else if (w->granted && w->open > SG_MAX(w->grant, w->grant_before)) {
-        rr_find(f, RPC_01, "%u Calls are open, %u credits were granted", w->open, w->grant);
+    } else if (w->granted && w->open > most) {
+        rr_find(f, RPC_01, "%u Calls are open, %u credits were granted", w->open, most);
     }
 }
 
