@@ -68,7 +68,7 @@ setup_native() {
 configure_native() {
     local name=$1 files
     shift
-    files=$(cd "$SG_TOP" && find hw include tests -name meson.build | sort | tr '\n' ' ')
+    files=$(cd "$SG_TOP" && find hw include tests tools -name meson.build | sort | tr '\n' ' ')
     set -- "$@" -Dlwip_dir="$(sg_product src-lwip)/src" \
         -Dfirmware_dir="$(sg_product firmware)/share"
     sg_write_cc

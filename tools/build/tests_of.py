@@ -14,6 +14,7 @@ ROWS = (
     (r"hw/core/(\w+)/", (r"unit/\1/*",)),
     (r"hw/net/", ("unit/net/*",)),
     (r"hw/explore/", ("unit/crash/program",)),
+    (r"tools/rpcrdma/", ("unit/rpcrdma/*", "sim/fuzz/rpcrdma")),
     (r"tests/unit/(\w+)/test_(\w+)\.c$", (r"unit/\1/\2",)),
     (r"tests/unit/(\w+)/", (r"unit/\1/*",)),
     (r"tests/sim/", ("sim/sim/*",)),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Octets written as hex digits, blanks anywhere between octets. */
-#ifndef SG_TESTS_WIRE_HEX_H
-#define SG_TESTS_WIRE_HEX_H
+#ifndef SG_TESTS_HEX_H
+#define SG_TESTS_HEX_H
 
 #include "base/span.h"
 
@@ -27,4 +27,4 @@ static inline struct sg_span hex(const char *text, uint8_t *buf, size_t size)
     return sg_span_of(buf, n);
 }
 
-#endif /* SG_TESTS_WIRE_HEX_H */
+#endif /* SG_TESTS_HEX_H */

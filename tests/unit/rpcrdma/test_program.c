@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* rpcrdma as a program: files, options, statuses, and the document's table of rules. */
+#include <glib/gstdio.h>
+#include <pcap/pcap.h>
+#include <sys/wait.h>
+
+#include "exchanges.h"
+#include "tap.h"
+
+static char *folder;
+
+static char *path_of(const char *name)
+{
+    return g_build_filename(folder, name, NULL);
+}
+
+struct ran {
+    int status;
+    char *out, *err;
+};
+
+static struct ran run(const char *arguments)
+{
+    char *line = g_strdup_printf("%s %s", getenv("SG_RPCRDMA"), arguments);
+    struct ran ran;
+
+    T_TRUE(g_spawn_command_line_sync(line, &ran.out, &ran.err, &ran.status, NULL));
+    T_TRUE(WIFEXITED(ran.status));
+    ran.status = WEXITSTATUS(ran.status);
+    T_CONTEXT("%s: status %d %s", arguments, ran.status, ran.err);
+    g_free(line);
+    return ran;
+}
+
+static void expect(const char *arguments, int status, const char *piece)
+{
+    struct ran ran = run(arguments);
+
+    T_EQ_INT(ran.status, status);
+    T_TRUE(strstr(ran.out, piece) || strstr(ran.err, piece));
+    T_EQ_INT(*ran.err != 0, status == 2);
+    g_free(ran.out);
+    g_free(ran.err);
+}
+
+/* A capture on disk: one NULL call, sound or with a grant of zero, and a READ. */
+static void save(const char *name, int link, uint32_t credit, size_t cut)
+{
+    static const struct read3 whole = {
+        .count = 1001, .offered = 1004, .result = 1001, .placed = 1001, .returned = 1001
+    };
+    char *path = path_of(name);
+    pcap_t *pcap = pcap_open_dead(link, 65535);
+    pcap_dumper_t *dumper = pcap_dump_open(pcap, path);
+    struct maker m;
+
+    T_NOT_NULL(dumper);
+    maker_init(&m);
+    m.hold = true;
+    maker_open(&m);
+    null_call(&m, RR_OUT, 1);
+    null_reply(&m, RR_BACK, 1, credit);
+    read3(&m, 2, &whole);
+    for (guint i = 0; i < m.held->len; i++) {
+        const GByteArray *frame = m.held->pdata[i];
+        size_t skip = link == DLT_RAW ? 14 : 0;
+        struct pcap_pkthdr header = { .caplen = (bpf_u_int32)SG_MIN(frame->len - skip, cut),
+                                      .len = (bpf_u_int32)(frame->len - skip) };
+
+        pcap_dump((u_char *)dumper, &header, frame->data + skip);
+    }
+    pcap_dump_close(dumper);
+    pcap_close(pcap);
+    maker_release(&m, NULL, 0);
+    maker_finish(&m);
+    maker_free(&m);
+    g_free(path);
+}
+
+static void in_folder(const char *format, const char *name, int status, const char *piece)
+{
+    char *path = path_of(name);
+    char *arguments = g_strdup_printf(format, path);
+
+    expect(arguments, status, piece);
+    g_free(arguments);
+    g_free(path);
+}
+
+static void decode__statuses(void)
+{
+    save("fine.pcap", DLT_EN10MB, GRANT, 65535);
+    in_folder("decode %s", "fine.pcap", 0, "2 transactions, 0 without a Reply, 0 breaches\n");
+    in_folder("decode --transactions %s", "fine.pcap", 0, "NFS3 READ");
+    in_folder("decode --json %s", "fine.pcap", 0, "{\"summary\": {\"frames\": ");
+    save("raw.pcap", DLT_RAW, GRANT, 65535);
+    in_folder("decode %s", "raw.pcap", 0, "2 transactions, 0 without a Reply, 0 breaches\n");
+    save("broken.pcap", DLT_EN10MB, 0, 65535);
+    in_folder("decode %s", "broken.pcap", 1, "RPC-02 (RFC 8166 3.3.1): a grant of zero credits");
+    in_folder("decode --json --transactions %s", "broken.pcap", 1, "{\"RPC-02\": 1}");
+}
+
+/* A snapshot length cuts the frames: that is said. */
+static void decode__cut_frames(void)
+{
+    save("cut.pcap", DLT_EN10MB, GRANT, 300);
+    in_folder("decode %s", "cut.pcap", 0, "octets are missing from the capture");
+}
+
+static void decode__bad_files(void)
+{
+    char *path = path_of("short.pcap"), *whole = path_of("whole.pcap"), *octets;
+    gsize len;
+
+    in_folder("decode %s", "missing.pcap", 2, "missing.pcap: No such file or directory");
+    save("link.pcap", DLT_USB, GRANT, 65535);
+    in_folder("decode %s", "link.pcap", 2, "are not known; capture Ethernet or IP");
+    save("whole.pcap", DLT_EN10MB, GRANT, 65535);
+    T_TRUE(g_file_get_contents(whole, &octets, &len, NULL));
+    T_TRUE(g_file_set_contents(path, octets, (gssize)len - 5, NULL));
+    in_folder("decode %s", "short.pcap", 2, "after the last complete frame: truncated");
+    T_TRUE(g_file_set_contents(path, "no capture", -1, NULL));
+    in_folder("decode %s", "short.pcap", 2, "rpcrdma: cannot read ");
+    g_free(octets);
+    g_free(whole);
+    g_free(path);
+}
+
+static void arguments(void)
+{
+    expect("", 2, "usage: rpcrdma decode");
+    expect("serve", 2, "usage: rpcrdma decode");
+    expect("decode", 2, "decode takes one file");
+    expect("decode --jason x", 2, "Unknown option --jason");
+    expect("decode --port 0 x", 2, "--port takes a number from 1 to 65535");
+    expect("decode --port nfs x", 2, "--port takes a number from 1 to 65535");
+    expect("rules all", 2, "rules takes no argument such as all");
+}
+
+/* docs/rpcrdma.md has the same rules, sections and texts. */
+static void rules__as_in_the_document(void)
+{
+    char *path = g_build_filename(getenv("SG_TOP"), "docs/rpcrdma.md", NULL), *document;
+    static const char *const judges[] = { "no", "decode", "itself" };
+    struct ran ran = run("rules");
+
+    T_EQ_INT(ran.status, 0);
+    T_TRUE(g_file_get_contents(path, &document, NULL, NULL));
+    for (unsigned i = 0; i < RR_RULES; i++) {
+        const struct rr_rule_row *row = rr_rule(i);
+        char *line = g_strdup_printf("\n| %s | %s | %s | %s |\n", row->id, row->section,
+                                     judges[row->judge], row->text);
+
+        T_CONTEXT("%s", line);
+        T_NOT_NULL(strstr(document, line));
+        T_NOT_NULL(strstr(ran.out, row->text));
+        g_free(line);
+    }
+    expect("rules --json", 0, "{\"id\": \"PVT-09\", \"section\": \"5.2\", \"judged\": \"itself\"");
+    g_free(document);
+    g_free(path);
+    g_free(ran.out);
+    g_free(ran.err);
+}
+
+static const struct t_case cases[] = {
+    { "decode: statuses and forms", decode__statuses },
+    { "decode: frames that a snapshot length cut", decode__cut_frames },
+    { "decode: files that cannot be read", decode__bad_files },
+    { "arguments", arguments },
+    { "the document has the rules", rules__as_in_the_document },
+};
+
+int main(int argc, char **argv)
+{
+    char *line;
+    int status;
+
+    folder = g_dir_make_tmp("rpcrdma-XXXXXX", NULL);
+    if (!folder || !getenv("SG_RPCRDMA") || !getenv("SG_TOP")) {
+        puts("Bail out! no folder, no SG_RPCRDMA, or no SG_TOP");
+        return 1;
+    }
+    status = t_main(cases, G_N_ELEMENTS(cases), argc, argv);
+    line = g_strdup_printf("rm -rf %s", folder);
+    g_spawn_command_line_sync(line, NULL, NULL, NULL, NULL);
+    g_free(line);
+    g_free(folder);
+    return status;
+}
