@@ -2,10 +2,10 @@
 /*
  * Fuzz target: rpcrdma, whose input anybody may have captured.
  *
- * A header or private data: arbitrary octets, or valid ones with some octets changed.  A header that
- * parses is emitted again, as the same octets.  A capture: a connection with sound and with random
- * exchanges, messages, Writes, Reads and Terminates, in frames of which some are changed, cut, lost
- * or repeated.  The decoder must end, and report what it saw.
+ * A header or private data: arbitrary octets, or valid ones with some octets changed.  A header
+ * that parses is emitted again, as the same octets.  A capture: a connection with sound and with
+ * random exchanges, messages, Writes, Reads and Terminates, in frames of which some are changed,
+ * cut, lost or repeated.  The decoder must end, and report what it saw.
  */
 #include <inttypes.h>
 

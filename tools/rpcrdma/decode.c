@@ -16,7 +16,7 @@ struct rr_decode {
     uint64_t number; /* of the connection that began last */
 };
 
-struct conn {
+struct rr_conn {
     struct rr_decode *d;
     struct rr_who who;
     uint16_t port; /* of the responder */
@@ -28,14 +28,14 @@ struct conn {
 
 static void transaction(void *opaque, const struct rr_transaction *t)
 {
-    struct conn *c = opaque;
+    struct rr_conn *c = opaque;
 
     rr_report_transaction(c->d->report, &c->who, t);
 }
 
 static void findings(void *opaque, const struct rr_findings *f)
 {
-    struct conn *c = opaque;
+    struct rr_conn *c = opaque;
 
     rr_report_findings(c->d->report, &c->who, f);
 }
@@ -44,7 +44,7 @@ static const struct rr_track_ops track_ops = { transaction, findings };
 
 /* ---- From iwarp.h ---- */
 
-static bool is_ours(const struct conn *c, const struct rr_startup *s)
+static bool is_ours(const struct rr_conn *c, const struct rr_startup *s)
 {
     bool known = s->client.present || s->server.present || c->port == RR_PORT_NFS;
 
@@ -57,7 +57,7 @@ static bool is_ours(const struct conn *c, const struct rr_startup *s)
 static void startup(void *opaque, const struct sg_mpa_frame *request,
                     const struct sg_mpa_frame *reply)
 {
-    struct conn *c = opaque;
+    struct rr_conn *c = opaque;
     struct rr_startup s = {
         .request = *request,
         .reply = *reply,
@@ -95,7 +95,7 @@ static void startup(void *opaque, const struct sg_mpa_frame *request,
 static void segment(void *opaque, enum rr_dir dir, const struct sg_ddp_hdr *ddp, uint8_t opcode,
                     struct sg_span payload)
 {
-    struct conn *c = opaque;
+    struct rr_conn *c = opaque;
 
     if (c->track) {
         rr_track_segment(c->track, dir, ddp, opcode, payload);
@@ -104,7 +104,7 @@ static void segment(void *opaque, enum rr_dir dir, const struct sg_ddp_hdr *ddp,
 
 static void broken(void *opaque, enum rr_dir dir, const char *why)
 {
-    struct conn *c = opaque;
+    struct rr_conn *c = opaque;
 
     if (!c->track && !c->ignored) {
         c->ignored = true;
@@ -130,7 +130,7 @@ static void name_end(const struct rr_tcp *tcp, const struct rr_end *end, char *o
 
 static void *open_conn(void *opaque, const struct rr_tcp *first)
 {
-    struct conn *c = g_new0(struct conn, 1);
+    struct rr_conn *c = g_new0(struct rr_conn, 1);
 
     c->d = opaque;
     c->port = first->to.port;
@@ -142,7 +142,7 @@ static void *open_conn(void *opaque, const struct rr_tcp *first)
 
 static void octets(void *conn, enum rr_dir dir, struct sg_span in)
 {
-    struct conn *c = conn;
+    struct rr_conn *c = conn;
 
     if (!c->ignored) {
         rr_iwarp_input(c->iwarp, dir, in);
@@ -156,7 +156,7 @@ static void gap(void *conn, enum rr_dir dir)
 
 static void closed(void *conn, enum rr_dir dir)
 {
-    struct conn *c = conn;
+    struct rr_conn *c = conn;
 
     c->closed[dir] = true;
     if (c->track) {
@@ -166,7 +166,7 @@ static void closed(void *conn, enum rr_dir dir)
 
 static void end(void *conn)
 {
-    struct conn *c = conn;
+    struct rr_conn *c = conn;
 
     if (c->track) {
         rr_track_free(c->track);

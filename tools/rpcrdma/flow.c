@@ -26,7 +26,7 @@ struct key {
     struct rr_end low, high;
 };
 
-struct flow {
+struct rr_flow {
     struct key key;
     struct rr_end opener;
     void *conn; /* NULL: not followed, because its start is missing */
@@ -81,9 +81,9 @@ static void drop_waiting(struct half *h)
     h->waiting_octets = 0;
 }
 
-static struct flow *open_flow(struct rr_flows *f, const struct rr_tcp *tcp, bool follow)
+static struct rr_flow *open_flow(struct rr_flows *f, const struct rr_tcp *tcp, bool follow)
 {
-    struct flow *flow = g_new0(struct flow, 1);
+    struct rr_flow *flow = g_new0(struct rr_flow, 1);
 
     flow->key = key_of(tcp);
     flow->opener = tcp->from;
@@ -106,10 +106,10 @@ static bool opens_startup(const struct rr_tcp *tcp)
 }
 
 /* The flow that the segment belongs to, a new one if it opens one. */
-static struct flow *find_flow(struct rr_flows *f, const struct rr_tcp *tcp)
+static struct rr_flow *find_flow(struct rr_flows *f, const struct rr_tcp *tcp)
 {
     struct key key = key_of(tcp);
-    struct flow *flow = g_hash_table_lookup(f->current, &key);
+    struct rr_flow *flow = g_hash_table_lookup(f->current, &key);
     bool syn = (tcp->flags & (RR_SYN | RR_ACK)) == RR_SYN;
 
     if (flow && syn && (!flow->half[RR_OUT].known || flow->half[RR_OUT].first != tcp->seq + 1)) {
@@ -135,7 +135,7 @@ static bool is_after(uint32_t a, uint32_t b)
  * Does the segment come too early?  Octets in front of it are missing, or its sender had received
  * octets of the other side that have not been seen.  A FIN counts as an octet.
  */
-static bool is_early(const struct flow *flow, enum rr_dir dir, uint32_t seq, uint32_t ack)
+static bool is_early(const struct rr_flow *flow, enum rr_dir dir, uint32_t seq, uint32_t ack)
 {
     const struct half *h = &flow->half[dir], *other = &flow->half[!dir];
 
@@ -144,7 +144,7 @@ static bool is_early(const struct flow *flow, enum rr_dir dir, uint32_t seq, uin
 }
 
 /* What is new of octets that start at or before the next one. */
-static void deliver(struct rr_flows *f, struct flow *flow, enum rr_dir dir, uint32_t seq,
+static void deliver(struct rr_flows *f, struct rr_flow *flow, enum rr_dir dir, uint32_t seq,
                     struct sg_span octets)
 {
     struct half *h = &flow->half[dir];
@@ -177,7 +177,7 @@ static void put_early(struct half *h, const struct rr_tcp *tcp)
 }
 
 /* Delivers one waiting segment, if it is no longer early. */
-static bool deliver_waiting(struct rr_flows *f, struct flow *flow, enum rr_dir dir)
+static bool deliver_waiting(struct rr_flows *f, struct rr_flow *flow, enum rr_dir dir)
 {
     struct half *h = &flow->half[dir];
     struct early *e = g_queue_peek_head(&h->waiting);
@@ -193,13 +193,13 @@ static bool deliver_waiting(struct rr_flows *f, struct flow *flow, enum rr_dir d
 }
 
 /* Each round delivers a segment, so the loop ends. */
-static void drain(struct rr_flows *f, struct flow *flow)
+static void drain(struct rr_flows *f, struct rr_flow *flow)
 {
     while (deliver_waiting(f, flow, RR_OUT) || deliver_waiting(f, flow, RR_BACK)) {
     }
 }
 
-static void gap(struct rr_flows *f, struct flow *flow, enum rr_dir dir)
+static void gap(struct rr_flows *f, struct rr_flow *flow, enum rr_dir dir)
 {
     struct half *h = &flow->half[dir];
 
@@ -212,7 +212,7 @@ static void gap(struct rr_flows *f, struct flow *flow, enum rr_dir dir)
 }
 
 /* What the waiting segments of this direction wait for will not come. */
-static void give_up(struct rr_flows *f, struct flow *flow, enum rr_dir dir)
+static void give_up(struct rr_flows *f, struct rr_flow *flow, enum rr_dir dir)
 {
     const struct half *h = &flow->half[dir];
     const struct early *e = g_queue_peek_head(&flow->half[dir].waiting);
@@ -220,7 +220,8 @@ static void give_up(struct rr_flows *f, struct flow *flow, enum rr_dir dir)
     gap(f, flow, is_after(e->seq, h->next) ? dir : !dir);
 }
 
-static void data(struct rr_flows *f, struct flow *flow, enum rr_dir dir, const struct rr_tcp *tcp)
+static void data(struct rr_flows *f, struct rr_flow *flow, enum rr_dir dir,
+                 const struct rr_tcp *tcp)
 {
     struct half *h = &flow->half[dir];
 
@@ -244,7 +245,7 @@ static void data(struct rr_flows *f, struct flow *flow, enum rr_dir dir, const s
 
 void rr_flows_input(struct rr_flows *f, const struct rr_tcp *tcp)
 {
-    struct flow *flow = find_flow(f, tcp);
+    struct rr_flow *flow = find_flow(f, tcp);
     bool back = memcmp(&tcp->from, &flow->opener, sizeof(tcp->from)) != 0;
     enum rr_dir dir = back ? RR_BACK : RR_OUT;
     struct half *h = &flow->half[dir];
@@ -271,7 +272,7 @@ uint64_t rr_flows_unknown(const struct rr_flows *f)
 void rr_flows_free(struct rr_flows *f)
 {
     for (guint i = 0; i < f->all->len; i++) {
-        struct flow *flow = f->all->pdata[i];
+        struct rr_flow *flow = f->all->pdata[i];
 
         /* At most twice: each time one direction is dead. */
         for (unsigned dir = 0; dir < 4; dir++) {

@@ -5,7 +5,7 @@
 
 #include "wire/fpdu.h"
 
-struct side {
+struct rr_side {
     bool dead;
     bool framed; /* the startup frame of this side was seen */
     uint8_t frame_octets[SG_MPA_FRAME_MAX];
@@ -18,7 +18,7 @@ struct side {
 struct rr_iwarp {
     const struct rr_iwarp_ops *ops;
     void *opaque;
-    struct side side[2];
+    struct rr_side side[2];
     uint8_t *scratch; /* for ULPDUs with markers */
 };
 
@@ -48,7 +48,7 @@ static void broken(struct rr_iwarp *w, enum rr_dir dir, const char *why)
     w->ops->broken(w->opaque, dir, why);
 }
 
-static struct sg_span waiting(const struct side *s)
+static struct sg_span waiting(const struct rr_side *s)
 {
     return sg_span_of(s->in->data, s->in->len);
 }
@@ -57,7 +57,7 @@ static struct sg_span waiting(const struct side *s)
 static bool startup(struct rr_iwarp *w, enum rr_dir dir)
 {
     static const enum sg_mpa_kind kinds[] = { SG_MPA_REQUEST, SG_MPA_REPLY };
-    struct side *s = &w->side[dir];
+    struct rr_side *s = &w->side[dir];
     size_t used;
     enum sg_wire_err err = sg_mpa_frame_parse(waiting(s), kinds[dir], &s->frame, &used);
 
@@ -105,7 +105,7 @@ static void segment(struct rr_iwarp *w, enum rr_dir dir, struct sg_span ulpdu)
 
 static void fpdus(struct rr_iwarp *w, enum rr_dir dir)
 {
-    struct side *s = &w->side[dir];
+    struct rr_side *s = &w->side[dir];
     size_t at = 0;
 
     while (!s->dead) {
@@ -131,8 +131,8 @@ static void fpdus(struct rr_iwarp *w, enum rr_dir dir)
 
 void rr_iwarp_input(struct rr_iwarp *w, enum rr_dir dir, struct sg_span octets)
 {
-    struct side *s = &w->side[dir];
-    struct side *other = &w->side[!dir];
+    struct rr_side *s = &w->side[dir];
+    struct rr_side *other = &w->side[!dir];
 
     if (s->dead) {
         return;

@@ -75,7 +75,7 @@ static struct rr_message message_of(const struct rr_track *t, enum rr_dir dir,
 
 static void check_credits(struct rr_track *t, enum rr_dir dir, struct rr_findings *f)
 {
-    const struct way *w = &t->way[dir];
+    const struct rr_way *w = &t->way[dir];
     /* Whoever grants zero has broken RPC-02; the requester may still go on. */
     uint32_t most = SG_MAX(SG_MAX(w->grant, w->grant_before), 1);
 
@@ -240,7 +240,7 @@ static bool is_bad(enum rr_fault fault)
 
 static void take_grant(struct rr_track *t, enum rr_dir caller, const struct rr_header *h)
 {
-    struct way *w = &t->way[caller];
+    struct rr_way *w = &t->way[caller];
 
     w->grant_before = w->granted ? w->grant : h->credit;
     w->grant = h->credit;
@@ -290,7 +290,7 @@ static bool answers(const struct last_xid *last, const struct rr_header *h)
 static void on_lone_error(struct rr_track *t, enum rr_dir dir, const struct rr_message *m,
                           struct rr_findings *f)
 {
-    struct way *peer = &t->way[!dir];
+    struct rr_way *peer = &t->way[!dir];
     bool requester = t->way[dir].calls || dir == RR_OUT;
 
     if (answers(&peer->runt, m->h)) {
@@ -385,7 +385,7 @@ static void on_terminate(struct rr_track *t, enum rr_dir dir, struct sg_span pay
 {
     const struct sg_term_row *none = sg_term_row(SG_TERM_UNTAGGED_NO_BUFFER);
     const struct sg_term_row *small = sg_term_row(SG_TERM_UNTAGGED_TOO_LONG);
-    const struct way *w = &t->way[!dir];
+    const struct rr_way *w = &t->way[!dir];
     struct rr_findings f = { 0 };
     struct sg_term term;
 
@@ -409,7 +409,7 @@ static void on_untagged(struct rr_track *t, enum rr_dir dir, const struct sg_ddp
                         uint8_t opcode, struct sg_span payload)
 {
     const struct sg_rdmap_op *op = sg_rdmap_op(opcode);
-    struct way *w = &t->way[dir];
+    struct rr_way *w = &t->way[dir];
     bool rtr = dir == RR_OUT && !w->first_seen && t->startup.request.p2p;
 
     w->first_seen = true;
@@ -458,7 +458,7 @@ void rr_track_closed(struct rr_track *t, enum rr_dir dir)
 /* A bad Call that the responder neither answered nor closed the connection for. */
 static void check_unanswered(struct rr_track *t, struct rr_transaction *x)
 {
-    const struct way *responder = &t->way[!x->caller];
+    const struct rr_way *responder = &t->way[!x->caller];
 
     if (is_bad(x->fault) && !t->incomplete && !responder->closed &&
         responder->messages > x->answers) {

@@ -14,7 +14,7 @@ struct last_xid {
 };
 
 /* One direction of the connection. */
-struct way {
+struct rr_way {
     /* The Send whose segments come in. */
     GByteArray *message;
     bool first_seen; /* the ready-to-receive message, if there is one, is over */
@@ -38,7 +38,7 @@ struct rr_track {
     void *opaque;
     struct rr_startup startup;
     bool incomplete;
-    struct way way[2];
+    struct rr_way way[2];
     GQueue open; /* of struct rr_transaction, oldest first */
 };
 

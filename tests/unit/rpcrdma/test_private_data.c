@@ -4,14 +4,14 @@
 #include "private_data.h"
 #include "tap.h"
 
-struct row {
+struct private_row {
     const char *shows, *what, *octets;
     bool present, remote_inv;
     uint32_t send, recv;
     size_t at;
 };
 
-static const struct row rows[] = {
+static const struct private_row rows[] = {
     { "", "alone", "f6ab0e18 01 01 03 07", true, true, 4096, 8192, 0 },
     { "", "the smallest sizes, no R", "f6ab0e18 01 00 00 00", true, false, 1024, 1024, 0 },
     { "", "the largest sizes", "f6ab0e18 01 00 ff ff", true, false, 262144, 262144, 0 },
@@ -37,7 +37,7 @@ static const struct row rows[] = {
 static void parse__rows(void)
 {
     for (size_t i = 0; i < SG_ARRAY_SIZE(rows); i++) {
-        const struct row *r = &rows[i];
+        const struct private_row *r = &rows[i];
         uint8_t buf[64];
         struct rr_private p = rr_private_parse(hex(r->octets, buf, sizeof(buf)));
 

@@ -14,15 +14,15 @@ static char *path_of(const char *name)
     return g_build_filename(folder, name, NULL);
 }
 
-struct ran {
+struct rpcrdma_run {
     int status;
     char *out, *err;
 };
 
-static struct ran run(const char *arguments)
+static struct rpcrdma_run run(const char *arguments)
 {
     char *line = g_strdup_printf("%s %s", getenv("SG_RPCRDMA"), arguments);
-    struct ran ran;
+    struct rpcrdma_run ran;
 
     T_TRUE(g_spawn_command_line_sync(line, &ran.out, &ran.err, &ran.status, NULL));
     T_TRUE(WIFEXITED(ran.status));
@@ -34,7 +34,7 @@ static struct ran run(const char *arguments)
 
 static void expect(const char *arguments, int status, const char *piece)
 {
-    struct ran ran = run(arguments);
+    struct rpcrdma_run ran = run(arguments);
 
     T_EQ_INT(ran.status, status);
     T_TRUE(strstr(ran.out, piece) || strstr(ran.err, piece));
@@ -142,7 +142,7 @@ static void rules__as_in_the_document(void)
 {
     char *path = g_build_filename(getenv("SG_TOP"), "docs/rpcrdma.md", NULL), *document;
     static const char *const judges[] = { "no", "decode", "itself" };
-    struct ran ran = run("rules");
+    struct rpcrdma_run ran = run("rules");
 
     T_EQ_INT(ran.status, 0);
     T_TRUE(g_file_get_contents(path, &document, NULL, NULL));

@@ -9,7 +9,7 @@
 
 static struct maker m;
 
-struct row {
+struct scenario_row {
     const char *id; /* NULL: nothing is broken */
     const char *what;
     void (*run)(const void *p);
@@ -206,13 +206,13 @@ static void receive_small_enough(const void *p)
 #define ERR_VERS "00000007 00000002 00000008 00000004 00000001 00000001 00000001"
 
 /* Octets of the client, then of the server; NULL: none. */
-struct pair {
+struct hex_question {
     const char *call, *answer, *again;
 };
 
 static void run_pair(const void *p)
 {
-    const struct pair *pair = p;
+    const struct hex_question *pair = p;
 
     maker_open(&m);
     null3(&m, 1);
@@ -226,10 +226,10 @@ static void run_pair(const void *p)
     null3(&m, 2);
 }
 
-#define PAIR(...)                  \
-    run_pair, &(const struct pair) \
-    {                              \
-        __VA_ARGS__                \
+#define PAIR(...)                          \
+    run_pair, &(const struct hex_question) \
+    {                                      \
+        __VA_ARGS__                        \
     }
 
 static void error_from_requester(const void *p)
@@ -322,7 +322,7 @@ static void unknown_reply_chunk(const void *p)
 #define WHOLE_WRITE .count = 1001, .chunk = 1001, .position = WRITE3_POSITION
 #define SHORT .call_position = -1
 
-static const struct row rows[] = {
+static const struct scenario_row rows[] = {
     { NULL, "READ with a Write chunk", READ(WHOLE_READ) },
     { NULL, "READ at the end of a file",
       READ(.count = 4000, .offered = 4000, .result = 100, .placed = 100, .returned = 100) },
@@ -442,7 +442,7 @@ static const struct row rows[] = {
 /*
  * Rules about the answer to something that breaks a rule itself: both are named, and nothing else.
  */
-static const struct row answers[] = {
+static const struct scenario_row answers[] = {
     { "RPC-21 RPC-35", "a short message is answered",
       PAIR("00000007 00000001 00000008 00000000 00000000 00000000 000000", ERR_CHUNK) },
     { "RPC-25 RPC-26", "an RDMA_ERROR is answered", error_answered },
@@ -479,7 +479,7 @@ static char *broken(void)
     return g_string_free(ids, false);
 }
 
-static void check(const struct row *row)
+static void check(const struct scenario_row *row)
 {
     char *found;
 
