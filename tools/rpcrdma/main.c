@@ -57,14 +57,13 @@ static int rules(int argc, char **argv)
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "one object a line", NULL },
         { NULL },
     };
-    GOptionContext *context = g_option_context_new("- the rules, by id");
-    GError *error = NULL;
+    g_autoptr(GOptionContext) context = g_option_context_new("- the rules, by id");
+    g_autoptr(GError) error = NULL;
 
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
         return trouble("%s", error->message);
     }
-    g_option_context_free(context);
     if (argc != 1) {
         return trouble("rules takes no argument such as %s", argv[1]);
     }
@@ -121,33 +120,42 @@ static int read_frames(pcap_t *pcap, enum rr_link link, struct rr_decode *d, GSt
     return got;
 }
 
-static int decode_file(const char *path, const struct decode_options *o)
+static int decode_frames(const char *path, pcap_t *pcap, enum rr_link link,
+                         const struct decode_options *o)
 {
     struct rr_report report = { .json = o->json, .all = o->all, .out = g_string_new(NULL) };
-    char why[PCAP_ERRBUF_SIZE] = "";
-    pcap_t *pcap = pcap_open_offline(path, why);
+    struct rr_decode *d = rr_decode_new(&report, o->port, o->port_count);
     int status = STATUS_FINE;
-    struct rr_decode *d;
-    enum rr_link link;
 
-    if (!pcap) {
-        return trouble("cannot read %s: %s", path, why);
-    }
-    if (!link_of(pcap, &link)) {
-        return trouble("%s: frames of link type %d (%s) are not known; capture Ethernet or IP",
-                       path, pcap_datalink(pcap), pcap_datalink_val_to_name(pcap_datalink(pcap)));
-    }
-    d = rr_decode_new(&report, o->port, o->port_count);
     if (read_frames(pcap, link, d, report.out) == PCAP_ERROR) {
         status = trouble("%s: after the last complete frame: %s", path, pcap_geterr(pcap));
     }
-    pcap_close(pcap);
     rr_decode_free(d);
     if (!write_out(report.out) || fflush(stdout)) {
         status = trouble("cannot write the report");
     }
     g_string_free(report.out, true);
     return status ? status : report.findings ? STATUS_BROKEN : STATUS_FINE;
+}
+
+static int decode_file(const char *path, const struct decode_options *o)
+{
+    char why[PCAP_ERRBUF_SIZE] = "";
+    pcap_t *pcap = pcap_open_offline(path, why);
+    enum rr_link link;
+    int status;
+
+    if (!pcap) {
+        return trouble("cannot read %s: %s", path, why);
+    }
+    if (link_of(pcap, &link)) {
+        status = decode_frames(path, pcap, link, o);
+    } else {
+        status = trouble("%s: frames of link type %d (%s) are not known; capture Ethernet or IP",
+                         path, pcap_datalink(pcap), pcap_datalink_val_to_name(pcap_datalink(pcap)));
+    }
+    pcap_close(pcap);
+    return status;
 }
 
 static bool take_ports(struct decode_options *o)
@@ -175,23 +183,22 @@ static int decode(int argc, char **argv)
           NULL },
         { NULL },
     };
-    GOptionContext *context = g_option_context_new("FILE - what is in a capture");
-    GError *error = NULL;
+    g_autoptr(GOptionContext) context = g_option_context_new("FILE - what is in a capture");
+    g_autoptr(GError) error = NULL;
     int status;
 
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
         return trouble("%s", error->message);
     }
-    g_option_context_free(context);
     if (argc != 2) {
-        return trouble("decode takes one file; see rpcrdma decode --help");
+        status = trouble("decode takes one file; see rpcrdma decode --help");
+    } else if (!take_ports(&o)) {
+        status = trouble("--port takes a number from 1 to 65535, and is given at most %d times",
+                         RR_PORTS_MAX);
+    } else {
+        status = decode_file(argv[1], &o);
     }
-    if (!take_ports(&o)) {
-        return trouble("--port takes a number from 1 to 65535, and is given at most %d times",
-                       RR_PORTS_MAX);
-    }
-    status = decode_file(argv[1], &o);
     g_strfreev(o.ports);
     return status;
 }
