@@ -6,7 +6,7 @@
 static const char *const what_name[SG_PERSIST_CHOICES] = {
     [SG_PERSIST_CHOICE_BUFFER] = "buffer",    [SG_PERSIST_CHOICE_POSTED] = "queue",
     [SG_PERSIST_CHOICE_PLACED] = "placement", [SG_PERSIST_CHOICE_ORDER] = "order",
-    [SG_PERSIST_CHOICE_LINE] = "line",
+    [SG_PERSIST_CHOICE_LINE] = "line",        [SG_PERSIST_CHOICE_SEGMENT] = "segment",
 };
 
 void sg_crash_deviations_init(struct sg_crash_deviations *d)
@@ -36,6 +36,7 @@ bool sg_crash_asked_agent(const struct sg_crash_asked *q, GString *out)
         g_string_append_printf(out, "adapter %u", q->unit);
         return true;
     case SG_PERSIST_CHOICE_PLACED:
+    case SG_PERSIST_CHOICE_SEGMENT:
         g_string_append_printf(out, "adapter %u, QP %u", q->unit, q->qpn);
         return true;
     default:
@@ -49,8 +50,8 @@ static struct sg_persist_lost place_of(uint8_t what, uint16_t unit, uint32_t qpn
     return (struct sg_persist_lost){
         .what = what,
         .unit = what == SG_PERSIST_CHOICE_LINE ? 0 : unit,
-        .qpn = what == SG_PERSIST_CHOICE_PLACED ? qpn : 0,
-        .addr = what == SG_PERSIST_CHOICE_LINE ? addr : 0,
+        .qpn = what == SG_PERSIST_CHOICE_PLACED || what == SG_PERSIST_CHOICE_SEGMENT ? qpn : 0,
+        .addr = what == SG_PERSIST_CHOICE_LINE || what == SG_PERSIST_CHOICE_SEGMENT ? addr : 0,
     };
 }
 

@@ -185,6 +185,13 @@ static bool next_exhaustive(struct sg_crash_planner *x)
     return true;
 }
 
+static struct sg_persist_choice queue_of(const struct sg_crash_asked *q)
+{
+    return (struct sg_persist_choice){
+        .what = q->what, .unit = q->unit, .qpn = q->qpn, .addr = q->addr
+    };
+}
+
 /* Does the order matter in which queues arrive?  In "whole" S1 arrives, and nobody is asked. */
 static bool order_matters(const struct sg_crash_planner *x)
 {
@@ -192,9 +199,10 @@ static bool order_matters(const struct sg_crash_planner *x)
 
     for (guint i = 0; i < x->asked->len && !matters; i++) {
         const struct sg_crash_asked *q = asked(x->asked, i);
-        const struct sg_persist_choice of = { .what = q->what, .unit = q->unit, .qpn = q->qpn };
+        const struct sg_persist_choice of = queue_of(q);
 
-        matters = (q->what == SG_PERSIST_CHOICE_POSTED || q->what == SG_PERSIST_CHOICE_PLACED) &&
+        matters = (q->what == SG_PERSIST_CHOICE_POSTED || q->what == SG_PERSIST_CHOICE_PLACED ||
+                   q->what == SG_PERSIST_CHOICE_SEGMENT) &&
                   sg_crash_reads_less(x->strategies->reads, x->p, &of, q->n) != UINT32_MAX;
     }
     return matters;
@@ -203,7 +211,7 @@ static bool order_matters(const struct sg_crash_planner *x)
 /* The next answer that makes a difference to who reads.  False: there is none. */
 static bool take_less(const struct sg_crash_planner *x, struct sg_crash_asked *q)
 {
-    const struct sg_persist_choice of = { .what = q->what, .unit = q->unit, .qpn = q->qpn };
+    const struct sg_persist_choice of = queue_of(q);
     uint32_t less = q->taken - 1; /* of 0: UINT32_MAX */
 
     if (q->what == SG_PERSIST_CHOICE_ORDER) {

@@ -81,7 +81,7 @@ void sg_crash_platform_settings(const struct sg_crash_platform *platform,
     config->ddio = platform->ddio;
     config->store_buffer = true;
     config->eviction = config->drain = config->posted_drain = SG_PERSIST_NEVER;
-    config->placement_order = SG_PERSIST_IN_ORDER;
+    config->placement_order = SG_PERSIST_RANDOM_ORDER;
     config->placement_delay_ns = SG_NEVER / 8;
     sg_persist_limits_exact(limits);
 }

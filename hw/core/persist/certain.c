@@ -11,6 +11,7 @@
  *   of S1         a device's queue up to any piece, if the others bring nothing
  *   of S0         the same of a connection, behind all of its device's S1; any piece, if they leave
  *                 S0 in random order
+ *   of sets       any piece before which the target does not have to come (segments.c)
  *   in `whole`    S1 has arrived: of each device its last piece for the octet may be the newest
  *
  * A queue that brings an older value and has the target before it has brought that, too; then the
@@ -80,21 +81,25 @@ static void step_targets(struct question *q)
     }
 }
 
-/* Pieces in S0 come behind those in S1. */
-static bool counts_more(const struct sg_dom_part *x, const struct sg_dom_part *than)
+/* Pieces in S0 come behind those in S1; of sets the newest one counts. */
+static bool counts_more(bool any_order, const struct sg_dom_part *x, const struct sg_dom_part *than)
 {
-    return !than || (!x->conn == !than->conn ? x->piece->seq >= than->piece->seq : x->conn != NULL);
+    return !than || (any_order                 ? x->piece->seq > than->piece->seq
+                     : !x->conn == !than->conn ? x->piece->seq >= than->piece->seq
+                                               : x->conn != NULL);
 }
 
 static void part_targets(struct question *q)
 {
+    bool any_order = sg_dom_any_order(q->p);
+
     for (unsigned n = 0; n < q->part_count; n++) {
         const struct sg_dom_part *x = &q->part[n];
 
         for (unsigned o = q->from; o < q->end && x->piece->seq <= q->seq; o++) {
             struct target *t = &q->target[o];
 
-            if (sg_dom_part_has(x, q->addr + o) && counts_more(x, t->part)) {
+            if (sg_dom_part_has(x, q->addr + o) && counts_more(any_order, x, t->part)) {
                 *t = (struct target){
                     .seq = x->piece->seq,
                     .part = x,
@@ -163,12 +168,35 @@ static void scan_line(struct question *q, uint64_t octets)
     }
 }
 
+/* The same where S0 and S1 are sets: a piece is before another, or they come in any order. */
+static bool comes_alone_of_sets(const struct question *q, const struct sg_dom_part *x, unsigned o)
+{
+    const struct sg_dom_part *t = q->target[o].part;
+    bool whole = q->p->config.domain == SG_PERSIST_WHOLE;
+
+    if ((whole && !t->conn) || sg_dom_piece_before(t->piece, x->piece)) {
+        return false;
+    }
+    for (unsigned n = 0; n < q->part_count && whole; n++) {
+        const struct sg_dom_part *later = &q->part[n];
+
+        if (!later->conn && sg_dom_piece_before(x->piece, later->piece) &&
+            sg_dom_part_has(later, q->addr + o)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* May x arrive, as the last for the octet, without the target, which is in S0 or S1 as well? */
 static bool comes_alone(const struct question *q, const struct sg_dom_part *x, unsigned o)
 {
     const struct sg_dom_part *t = q->target[o].part;
     bool whole = q->p->config.domain == SG_PERSIST_WHOLE;
 
+    if (sg_dom_any_order(q->p)) {
+        return comes_alone_of_sets(q, x, o);
+    }
     if (!t->conn) { /* the target is in S1 */
         bool behind =
             sg_dom_part_device(x) == sg_dom_part_device(t) && (x->conn || x->number > t->number);

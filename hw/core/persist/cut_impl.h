@@ -43,6 +43,16 @@ uint32_t sg_dom_cut_choose(struct cut *c, uint32_t n, uint64_t addr, bool part);
 
 /* S0 and S1 of all devices. */
 void sg_dom_cut_posted(struct cut *c);
+/* Aligned atoms that a piece touches; the octets of its first ones. */
+uint32_t sg_dom_atoms_of(const struct piece *x);
+uint32_t sg_dom_octets_of(const struct piece *x, uint32_t atoms);
+/* The report's row of a piece, of which so many octets arrive. */
+void sg_dom_cut_piece_row(struct cut *c, const struct piece *x, unsigned stage, uint64_t kept);
+
+/* ---- cut_segments.c ---- */
+
+/* The same where they are sets (sg_dom_any_order()). */
+void sg_dom_cut_segments(struct cut *c);
 
 /* ---- outcome.c ---- */
 

@@ -28,7 +28,7 @@ static void piece_lost(struct cut *c, const struct piece *x, unsigned stage)
            });
 }
 
-static void piece_row(struct cut *c, const struct piece *x, unsigned stage, uint64_t kept)
+void sg_dom_cut_piece_row(struct cut *c, const struct piece *x, unsigned stage, uint64_t kept)
 {
     struct sg_persist_loss row = {
         .addr = x->addr,
@@ -49,14 +49,12 @@ static void piece_row(struct cut *c, const struct piece *x, unsigned stage, uint
     sg_dom_report_add(c->p, c->report, &row, 0);
 }
 
-/* Aligned atoms that a piece touches. */
-static uint32_t atoms_of(const struct piece *x)
+uint32_t sg_dom_atoms_of(const struct piece *x)
 {
     return (x->addr + x->len - 1) / SG_PERSIST_ATOM - x->addr / SG_PERSIST_ATOM + 1;
 }
 
-/* The octets of its first atoms. */
-static uint32_t octets_of(const struct piece *x, uint32_t atoms)
+uint32_t sg_dom_octets_of(const struct piece *x, uint32_t atoms)
 {
     uint64_t end = sg_align_down(x->addr, SG_PERSIST_ATOM) + (uint64_t)atoms * SG_PERSIST_ATOM;
 
@@ -67,11 +65,11 @@ static uint32_t octets_of(const struct piece *x, uint32_t atoms)
 static void queue_rows(struct cut *c, const struct fifo *f, unsigned stage, uint32_t left)
 {
     for (const struct piece *x = f->head; x; x = x->next) {
-        uint32_t atoms = SG_MIN(left, atoms_of(x));
+        uint32_t atoms = SG_MIN(left, sg_dom_atoms_of(x));
 
         left -= atoms;
-        piece_row(c, x, stage, octets_of(x, atoms));
-        if (atoms < atoms_of(x)) {
+        sg_dom_cut_piece_row(c, x, stage, sg_dom_octets_of(x, atoms));
+        if (atoms < sg_dom_atoms_of(x)) {
             piece_lost(c, x, stage);
         }
     }
@@ -88,7 +86,7 @@ static uint32_t prefix(struct cut *c, const struct fifo *f, struct sg_persist_ch
 
     for (const struct piece *x = f->head; x; x = x->next) {
         clear = clear && !sg_dom_cut_in_range(c, x->addr, x->len);
-        atoms += atoms_of(x);
+        atoms += sg_dom_atoms_of(x);
         q.worst = clear ? atoms : q.worst;
     }
     q.n = atoms + 1;
@@ -126,10 +124,10 @@ static uint32_t any_pieces(struct cut *c, struct fifo *f, const struct sg_persis
             prev = prev ? prev->next : f->head;
         }
         x = sg_dom_fifo_take(f, prev);
-        part.n = atoms_of(x);
+        part.n = sg_dom_atoms_of(x);
         part.worst = part.n - 1;
         part.n = 1 + sg_dom_cut_ask(c, &part);
-        complete = part.n == atoms_of(x);
+        complete = part.n == sg_dom_atoms_of(x);
         atoms += part.n;
         sg_dom_fifo_push(&left, x);
     }
@@ -248,14 +246,20 @@ static struct posted_stream *next_stream(struct cut *c, GArray *streams, bool sh
 
 void sg_dom_cut_posted(struct cut *c)
 {
-    GArray *streams = streams_of(c);
-    bool shared = lines_are_shared(streams);
     struct posted_stream *s;
+    GArray *streams;
+    bool shared;
 
+    if (sg_dom_any_order(c->p)) {
+        sg_dom_cut_segments(c);
+        return;
+    }
+    streams = streams_of(c);
+    shared = lines_are_shared(streams);
     while ((s = next_stream(c, streams, shared)) != NULL) {
-        uint32_t atoms = shared ? 1 : SG_MIN(s->atoms, atoms_of(s->from->head));
+        uint32_t atoms = shared ? 1 : SG_MIN(s->atoms, sg_dom_atoms_of(s->from->head));
 
-        sg_dom_arrive(c->p, s->from, octets_of(s->from->head, atoms));
+        sg_dom_arrive(c->p, s->from, sg_dom_octets_of(s->from->head, atoms));
         s->atoms -= atoms;
     }
     g_array_free(streams, TRUE);

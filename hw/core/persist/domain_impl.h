@@ -99,6 +99,7 @@ struct piece {
     struct piece *next;
     struct sg_persist_source source;
     uint64_t addr, seq, due_ns;
+    uint64_t settled; /* in S1: the newest event when it came there; in S0: SG_NEVER */
     uint32_t len;
     uint8_t data[];
 };
@@ -410,6 +411,10 @@ void sg_dom_fifo_push(struct fifo *f, struct piece *x);
 /* Takes out the piece after prev; NULL: the head. */
 struct piece *sg_dom_fifo_take(struct fifo *f, struct piece *prev);
 void sg_dom_fifo_clear(struct fifo *f);
+/* Behind those with older events. */
+void sg_dom_fifo_insert(struct fifo *f, struct piece *x);
+/* The event that made the first octets of a piece visible; logged if it is not the piece's own. */
+uint64_t sg_dom_visible_seq(struct sg_persist *p, const struct piece *x, uint32_t octets);
 /* Is the piece for one of the lines [lo, last]? */
 static inline bool sg_dom_piece_is_for(const struct piece *x, uint64_t lo, uint64_t last)
 {
@@ -435,6 +440,22 @@ void sg_dom_pass(struct sg_persist *p, struct piece *x);
 /* At a cut: the next octets of a queue, all of its head at most, become visible. */
 void sg_dom_arrive(struct sg_persist *p, struct fifo *f, uint32_t octets);
 
+/* ---- segments.c: S0 and S1 as sets ---- */
+
+static inline bool sg_dom_any_order(const struct sg_persist *p)
+{
+    return p->limits.exact && p->config.placement_order == SG_PERSIST_RANDOM_ORDER;
+}
+/* Was x in S1 when y came to the adapter?  Then it arrives before y. */
+static inline bool sg_dom_piece_before(const struct piece *x, const struct piece *y)
+{
+    return x->source.unit == y->source.unit && x->settled <= y->seq && x != y;
+}
+/* As sg_dom_posted_seen() and sg_dom_noted_arrives(). */
+void sg_dom_segments_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
+void sg_dom_segments_noted(struct sg_persist *p, const struct sg_persist_source *source,
+                           const struct sg_persist_flush_note *note);
+
 /* ---- origin.c ---- */
 
 void sg_dom_origin_init(struct sg_persist *p);
@@ -455,6 +476,8 @@ void sg_dom_posted_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
 /* A connection that had nothing in S0; the caller gives it something. */
 struct sg_dom_conn *sg_dom_make_conn(struct sg_persist *p, unsigned device, uint32_t qpn);
 void sg_dom_place_clear(struct sg_persist *p);
+/* Connections that have nothing in S0 any more. */
+void sg_dom_drop_empty(struct sg_persist *p);
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 
 /* ---- rdma_flush.c ---- */

@@ -49,12 +49,23 @@ static void drop_conn(struct sg_persist *p, struct sg_dom_conn *c)
     g_free(k);
 }
 
+void sg_dom_drop_empty(struct sg_persist *p)
+{
+    for (unsigned i = p->conn_order->len; i--;) {
+        struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, i);
+
+        if (!c->s0.head) {
+            drop_conn(p, c);
+        }
+    }
+}
+
 /* The next piece to leave S0, in order or not. */
 static struct piece *take_next(struct sg_persist *p, struct sg_dom_conn *c)
 {
     struct piece *prev = NULL;
 
-    if (p->config.placement_order == SG_PERSIST_RANDOM_ORDER) {
+    if (p->config.placement_order == SG_PERSIST_RANDOM_ORDER && !p->limits.exact) {
         for (uint64_t skip = sg_dom_below(&p->rng, c->s0.count); skip; skip--) {
             prev = prev ? prev->next : c->s0.head;
         }
@@ -118,7 +129,7 @@ static void hold(struct sg_persist *p, struct piece *x)
     if (!c) {
         c = sg_dom_make_conn(p, x->source.unit, x->source.qpn);
     }
-    if (g->placement_order == SG_PERSIST_RANDOM_ORDER) {
+    if (g->placement_order == SG_PERSIST_RANDOM_ORDER && !p->limits.exact) {
         delay = sg_dom_below(&p->rng, delay + 1);
     }
     x->due_ns = p->now_ns + delay;
@@ -209,8 +220,13 @@ static gint by_event(gconstpointer a, gconstpointer b)
 
 void sg_dom_posted_seen(struct sg_persist *p, uint64_t lo, uint64_t last)
 {
-    GPtrArray *seen = g_ptr_array_new();
+    GPtrArray *seen;
 
+    if (sg_dom_any_order(p)) {
+        sg_dom_segments_seen(p, lo, last);
+        return;
+    }
+    seen = g_ptr_array_new();
     for (unsigned i = 0; i < p->conn_order->len;) {
         struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, i);
 

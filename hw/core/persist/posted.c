@@ -16,6 +16,7 @@ struct piece *sg_dom_new_piece(const struct sg_persist_source *source, uint64_t 
     struct piece *x = g_malloc(sizeof(*x) + len);
 
     *x = (struct piece){ .source = *source, .addr = addr, .len = len, .seq = seq };
+    x->settled = SG_NEVER;
     memcpy(x->data, buf, len);
     return x;
 }
@@ -29,6 +30,23 @@ void sg_dom_fifo_push(struct fifo *f, struct piece *x)
         f->head = x;
     }
     f->tail = x;
+    f->octets += x->len;
+    f->count++;
+}
+
+void sg_dom_fifo_insert(struct fifo *f, struct piece *x)
+{
+    struct piece **at = &f->head;
+
+    if (!f->tail || f->tail->seq < x->seq) {
+        sg_dom_fifo_push(f, x);
+        return;
+    }
+    while ((*at)->seq < x->seq) {
+        at = &(*at)->next;
+    }
+    x->next = *at;
+    *at = x;
     f->octets += x->len;
     f->count++;
 }
@@ -85,8 +103,8 @@ void sg_dom_become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *b
     }
 }
 
-/* The event that made a piece visible: its own, if nothing happened since. */
-static uint64_t visible_seq(struct sg_persist *p, const struct piece *x, uint32_t octets)
+/* Its own, if nothing happened since. */
+uint64_t sg_dom_visible_seq(struct sg_persist *p, const struct piece *x, uint32_t octets)
 {
     uint64_t seq;
 
@@ -125,7 +143,7 @@ static void post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
     struct fifo *f = &p->s1[device];
 
     sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
-    arrive(p, f, octets, visible_seq(p, f->head, octets));
+    arrive(p, f, octets, sg_dom_visible_seq(p, f->head, octets));
     p->s1_devices &= ~((uint64_t)!f->head << device);
 }
 
@@ -151,7 +169,7 @@ void sg_dom_pass(struct sg_persist *p, struct piece *x)
 
     sg_dom_fifo_push(&alone, x);
     sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
-    arrive(p, &alone, x->len, visible_seq(p, x, x->len));
+    arrive(p, &alone, x->len, sg_dom_visible_seq(p, x, x->len));
 }
 
 /* Of S1 what was there, and what the connection has brought there since. */
@@ -162,6 +180,10 @@ void sg_dom_noted_arrives(struct sg_persist *p, const struct sg_persist_source *
     uint64_t since = p->posted[source->unit] - note->posted;
     uint64_t old = f->count > since ? f->count - since : 0, n = 0, until = 0;
 
+    if (sg_dom_any_order(p)) {
+        sg_dom_segments_noted(p, source, note);
+        return;
+    }
     for (const struct piece *x = f->head; x; x = x->next) {
         n++;
         if (n <= old || (x->source.qpn == source->qpn && x->seq <= note->seq)) {
@@ -181,7 +203,12 @@ void sg_dom_post(struct sg_persist *p, struct piece *x)
     struct fifo *f = &p->s1[device];
 
     sg_dom_log(p, SG_PERSIST_EV_POSTED, &x->source, x->addr, x->len, 0);
-    sg_dom_fifo_push(f, x);
+    x->settled = p->seq;
+    if (sg_dom_any_order(p)) {
+        sg_dom_fifo_insert(f, x); /* what arrives by an event does so in the order of the inputs */
+    } else {
+        sg_dom_fifo_push(f, x);
+    }
     p->posted[device]++;
     p->s1_devices |= 1ull << device;
     p->merged += f->octets > p->limits.s1_octets;

@@ -83,6 +83,7 @@ static void random_run(struct gt_trace *t, uint64_t seed, unsigned who)
         .s0 = true,
         .s1 = true,
         .store_buffer = true,
+        .reorder = true,
         .exact = true,
     };
     events = 2 + below(EVENTS - 1);
@@ -218,7 +219,7 @@ static void look(struct at_points *f, uint64_t behind, const struct sg_persist_p
 static bool must_lose(const struct sg_crash_deviation *d)
 {
     return d->asked.what == SG_PERSIST_CHOICE_LINE || d->asked.what == SG_PERSIST_CHOICE_POSTED ||
-           d->asked.what == SG_PERSIST_CHOICE_PLACED;
+           d->asked.what == SG_PERSIST_CHOICE_SEGMENT;
 }
 
 /* What is lost explains the image: something by each deviation, and nothing else. */

@@ -16,7 +16,7 @@
  */
 #include <string.h>
 
-#include "gt_machine.h"
+#include "gt_segments.h"
 
 /* ---- Steps of all machines ---- */
 
@@ -189,8 +189,7 @@ static bool next_part(struct gt_part *range, struct gt_part *x, bool whole_line)
     return x->units;
 }
 
-/* DMA becomes visible. */
-static void arrive(struct gt_world *w, const struct gt_part *x)
+void gt_arrive(struct gt_world *w, const struct gt_part *x)
 {
     struct gt_part foreign = *x;
 
@@ -206,7 +205,7 @@ static void post(struct gt_world *w, unsigned device, const struct gt_part *x)
     if (w->t->s1) {
         w->s1[device][w->s1_count[device]++] = *x;
     } else {
-        arrive(w, x);
+        gt_arrive(w, x);
     }
 }
 
@@ -219,6 +218,7 @@ static void settle(struct gt_world *w, const struct gt_event *e)
 {
     unsigned q = queue_of(e);
 
+    gt_segments_settle(w, e->who, e->conn);
     for (unsigned i = 0; i < w->s0_count[q]; i++) {
         post(w, e->who, &w->s0[q][i]);
     }
@@ -227,8 +227,9 @@ static void settle(struct gt_world *w, const struct gt_event *e)
 
 static void fence_device(struct gt_world *w, unsigned device)
 {
+    gt_segments_fence(w, device);
     for (unsigned i = 0; i < w->s1_count[device]; i++) {
-        arrive(w, &w->s1[device][i]);
+        gt_arrive(w, &w->s1[device][i]);
     }
     w->s1_count[device] = 0;
 }
@@ -291,6 +292,7 @@ static void posted_seen(struct gt_world *w, const struct gt_part *x, unsigned un
 {
     unsigned n[GT_DEVICES];
 
+    gt_segments_seen(w, x, unit);
     settle_seen(w, x, unit);
     for (unsigned d = 0; d < GT_DEVICES; d++) {
         n[d] = queued_for(w->s1[d], w->s1_count[d], x, unit);
@@ -298,7 +300,7 @@ static void posted_seen(struct gt_world *w, const struct gt_part *x, unsigned un
     while (n[0] || n[1]) {
         unsigned d = !n[0] || (n[1] && w->s1[1][0].event < w->s1[0][0].event);
 
-        arrive(w, &w->s1[d][0]);
+        gt_arrive(w, &w->s1[d][0]);
         take_first(w->s1[d], &w->s1_count[d], 1);
         n[d]--;
     }
@@ -310,6 +312,17 @@ static void posted_before(struct gt_world *w, struct gt_part x)
     if (w->t->exact != GT_LIVE) {
         posted_seen(w, &x, 2);
     }
+}
+
+static void add_segment(struct gt_world *w, const struct gt_event *e, struct gt_part range)
+{
+    struct gt_part part[GT_LINE];
+    unsigned n = 0;
+
+    while (next_part(&range, &part[n], false)) {
+        n++;
+    }
+    gt_segments_add(w, e, part, n);
 }
 
 static void write_event(struct gt_world *w, const struct gt_event *e, struct gt_part range)
@@ -325,9 +338,13 @@ static void write_event(struct gt_world *w, const struct gt_event *e, struct gt_
     } else {
         adapter_acts(w);
     }
+    if (e->kind != GT_OTHER && gt_in_any_order(w)) {
+        add_segment(w, e, range);
+        return;
+    }
     while (next_part(&range, &x, false)) {
         if (e->kind == GT_OTHER) {
-            arrive(w, &x);
+            gt_arrive(w, &x);
         } else if (e->kind == GT_WRITE && w->t->s0) {
             w->s0[queue_of(e)][w->s0_count[queue_of(e)]++] = x;
         } else {
@@ -465,7 +482,7 @@ static void swap_event(struct gt_world *w, const struct gt_event *e, struct gt_p
     posted_before(w, x);
     device_read(w, e, x);
     if (!e->how && (w->visible[x.at] != x.value || w->visible[x.at + 1] != x.value)) {
-        arrive(w, &x);
+        gt_arrive(w, &x);
     }
 }
 
@@ -579,7 +596,7 @@ static bool everything_arrived(const struct gt_world *w, struct gt_machine *m,
                                const struct gt_part *x)
 {
     (void)x;
-    return m->arrived[0] == w->s1_count[0] && m->arrived[1] == w->s1_count[1];
+    return m->arrived[0] == w->s1_count[0] && m->arrived[1] == w->s1_count[1] && gt_all_came(w, m);
 }
 
 static void cut(struct gt_world *w)

@@ -94,7 +94,13 @@ enum gt_slip {
     GT_ADAPTERS_DRAIN_BUFFERS, /* with GT_EXACT */
     GT_LINES_STAY_IN_BUFFERS,  /* with GT_ALL_LOADS: who writes the line does not wait */
     GT_WBINVD_IS_A_FENCE,
-    GT_SLIPS_OF_BAD_LINES, /* from here on: */
+    GT_SLIPS_OF_SEGMENTS,                        /* in any order; from here on: */
+    GT_SEGMENTS_IN_ORDER = GT_SLIPS_OF_SEGMENTS, /* who has read one has proved those before it */
+    GT_SEGMENTS_PLACED_SO,                       /* they arrive as they were sent */
+    GT_SETTLING_FORGETS,     /* what comes later may overtake what has settled */
+    GT_S0_BEHIND_S1,         /* what is in S0 comes behind all that has settled since */
+    GT_SEGMENTS_COME_AS_ONE, /* never a part of one */
+    GT_SLIPS_OF_BAD_LINES,   /* from here on: */
     GT_POISON_STAYS = GT_SLIPS_OF_BAD_LINES,
     GT_POISON_AT_ANY_TIME, /* what was written back before it does not heal */
     GT_UNCORRECTABLE_HEALS,
@@ -113,7 +119,7 @@ struct gt_trace {
     uint8_t domain; /* enum sg_persist_domain */
     bool ddio, s0, s1, store_buffer;
     uint8_t exact;  /* enum gt_exact */
-    bool reorder;   /* Writes leave S0 in any order; the trace then has nothing that settles S0 */
+    bool reorder;   /* segments leave S0 in any order; GT_LIVE: the trace then settles nothing */
     uint8_t slip;   /* enum gt_slip */
     uint8_t medium; /* enum gt_medium; of the model, ground_truth() ignores it */
     unsigned count;

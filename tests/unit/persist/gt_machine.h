@@ -30,7 +30,17 @@ struct gt_machine {
     uint8_t written[GT_LINES];                   /* with bad lines: version on the media */
     uint8_t poisoned[GT_LINES];                  /* 0 or 1 */
     uint8_t unused[4];
-    uint32_t left; /* non-temporal stores: bits */
+    uint8_t came[GT_EVENTS]; /* at the cut: parts of the segments that arrived then */
+    uint32_t left;           /* non-temporal stores: bits */
+};
+
+/* A segment on its way, where segments are placed in any order. */
+struct gt_segment {
+    uint8_t device, conn, event;
+    bool settled; /* it is in S1 */
+    uint8_t when; /* settled: since this event */
+    uint8_t parts, arrived;
+    struct gt_part part[GT_LINE];
 };
 
 struct gt_world {
@@ -48,6 +58,8 @@ struct gt_world {
     unsigned buffered[GT_CPUS], nts, now;
     struct gt_part s0[GT_QUEUES][64], s1[GT_DEVICES][64]; /* a connection's, an adapter's */
     unsigned s0_count[GT_QUEUES], s1_count[GT_DEVICES];
+    struct gt_segment segment[GT_EVENTS]; /* instead, with gt_in_any_order() */
+    unsigned segments;
 };
 
 unsigned gt_line_of(const struct gt_part *x);
@@ -78,6 +90,17 @@ bool gt_stores_left(const struct gt_world *w, const struct gt_machine *m, unsign
 bool gt_may_place(const struct gt_world *w, const struct gt_machine *m, unsigned queue, unsigned i);
 /* DMA of one part becomes visible. */
 void gt_arrive_one(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x);
+
+/* ---- gt_segments.c ---- */
+
+/* Are segments placed in any order, and is that followed? */
+bool gt_in_any_order(const struct gt_world *w);
+/* Is a in S1 since before b came to the adapter?  Then it arrives before b. */
+bool gt_is_before(const struct gt_world *w, unsigned a, unsigned b);
+/* At the cut: the next part of a segment may arrive. */
+bool gt_may_come(const struct gt_world *w, const struct gt_machine *m, unsigned segment);
+/* All that is in S1 has arrived. */
+bool gt_all_came(const struct gt_world *w, const struct gt_machine *m);
 
 /* ---- gt_set.c ---- */
 

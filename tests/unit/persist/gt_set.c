@@ -66,6 +66,15 @@ static void spontaneous(struct gt_world *w, const struct gt_machine *from)
                 }
             }
         }
+        for (unsigned i = 0; i < w->segments; i++) {
+            if (gt_may_come(w, from, i)) {
+                const struct gt_segment *s = &w->segment[i];
+
+                m = *from;
+                gt_arrive_one(w, &m, &s->part[s->arrived + m.came[i]++]);
+                gt_add(w, &m);
+            }
+        }
         for (unsigned q = 0; q < GT_QUEUES; q++) {
             for (unsigned i = 0; i < w->s0_count[q]; i++) {
                 if (gt_may_place(w, from, q, i)) {

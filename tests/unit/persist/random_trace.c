@@ -68,7 +68,8 @@ static struct gt_event dma_event(const struct gt_trace *t)
         e.at = 0; /* a line as a whole; the live model merges the third */
         e.units = GT_LINE;
     }
-    if (t->reorder && (e.kind == GT_FLUSH || e.kind == GT_ATOM || e.kind == GT_SETTLE)) {
+    if (t->reorder && t->exact == GT_LIVE &&
+        (e.kind == GT_FLUSH || e.kind == GT_ATOM || e.kind == GT_SETTLE)) {
         e.kind = GT_WRITE; /* only the model knows in which order it settles */
         e.how = 0;
     }
@@ -110,19 +111,8 @@ static struct gt_event cpu_event(void)
     return e;
 }
 
-void gt_random_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
+static void fill(struct gt_trace *t, unsigned who, enum gt_report report)
 {
-    rng = seed * 0x9e3779b97f4a7c15ull + 1;
-    *t = (struct gt_trace){
-        .domain = below(SG_PERSIST_DOMAINS),
-        .ddio = below(4) > 0,
-        .s0 = below(4) == 0,
-        .s1 = below(3) == 0,
-        .store_buffer = below(3) == 0,
-        .count = 2 + below(EVENTS - 1),
-    };
-    t->reorder = t->s0 && below(3) == 0;
-    t->exact = report == GT_TOLD_AFTER ? GT_LIVE : below(GT_EXACTS);
     for (unsigned i = 0, lines = 0; i < t->count; i++) {
         bool cpu = who == 1 || (who == 0 && below(2));
         struct gt_event *e = &t->event[i];
@@ -141,6 +131,38 @@ void gt_random_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_re
             e->units = 2;
         }
     }
+}
+
+void gt_random_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
+{
+    rng = seed * 0x9e3779b97f4a7c15ull + 1;
+    *t = (struct gt_trace){
+        .domain = below(SG_PERSIST_DOMAINS),
+        .ddio = below(4) > 0,
+        .s0 = below(4) == 0,
+        .s1 = below(3) == 0,
+        .store_buffer = below(3) == 0,
+        .count = 2 + below(EVENTS - 1),
+    };
+    t->reorder = t->s0 && below(3) == 0;
+    t->exact = report == GT_TOLD_AFTER ? GT_LIVE : below(GT_EXACTS);
+    fill(t, who, report);
+}
+
+void gt_random_segments(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
+{
+    rng = seed * 0x9e3779b97f4a7c15ull + 1;
+    *t = (struct gt_trace){
+        .domain = below(SG_PERSIST_DOMAINS),
+        .ddio = below(4) > 0,
+        .s0 = true,
+        .s1 = below(4) > 0,
+        .store_buffer = below(3) == 0,
+        .count = 2 + below(EVENTS - 2),
+        .reorder = true,
+        .exact = 1 + below(GT_EXACTS - 1),
+    };
+    fill(t, who, report);
 }
 
 void gt_random_bad(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)

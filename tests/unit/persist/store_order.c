@@ -72,11 +72,14 @@ void store_order_add(struct store_order *s, const struct dom_rig *r, unsigned va
 /* If both are under way: has t arrived whenever x has? */
 static bool comes_before(const struct store_order *s, unsigned t, unsigned x)
 {
+    bool sets = s->trace->reorder && s->trace->exact != GT_LIVE;
     const struct gt_event *of_t = &s->trace->event[t - 1], *of_x = &s->trace->event[x - 1];
 
     if (s->post[t]) {
         return (s->trace->domain == SG_PERSIST_WHOLE && s->trace->medium == GT_SOUND) ||
-               (of_t->who == of_x->who && (!s->post[x] || s->post[t] < s->post[x]));
+               (of_t->who == of_x->who && (sets          ? s->post[t] < s->seq[x]
+                                           : !s->post[x] ? true
+                                                         : s->post[t] < s->post[x]));
     }
     return !s->post[x] && of_t->who == of_x->who && of_t->conn == of_x->conn && t < x &&
            !s->trace->reorder;

@@ -11,7 +11,8 @@
 enum {
     CUTS = 2000,
     HALF = SG_PERSIST_ATOM / 2,
-    BAD_LINES = UINT8_MAX, /* instead of an enum gt_medium: sound, with bad lines */
+    BAD_LINES = UINT8_MAX,    /* instead of an enum gt_medium: sound, with bad lines */
+    SEGMENTS = UINT8_MAX - 1, /* likewise: sound, segments are placed in any order */
 };
 
 struct tally {
@@ -134,19 +135,22 @@ static unsigned seeds(unsigned n)
 static struct tally sweep(unsigned who, enum gt_report report, bool exact, unsigned medium,
                           unsigned n)
 {
-    bool bad = medium == BAD_LINES;
+    void (*make)(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report) =
+        medium == BAD_LINES  ? gt_random_bad
+        : medium == SEGMENTS ? gt_random_segments
+                             : gt_random_trace;
     struct tally sum = { .traces = 0 };
 
     for (uint64_t seed = 1; seed <= n; seed++) {
         struct gt_trace t;
 
         T_CONTEXT("seed %" PRIu64, seed);
-        (bad ? gt_random_bad : gt_random_trace)(&t, seed, who, report);
+        make(&t, seed, who, report);
         for (unsigned i = 0; i < t.count; i++) {
             t.event[i].value = i + 1;
         }
         t.exact = exact;
-        t.medium = bad ? GT_SOUND : medium;
+        t.medium = medium >= SEGMENTS ? GT_SOUND : medium;
         one_trace(&t, &sum);
     }
     T_NOTE("%u traces, %u too large; %u questions, %u uncertain; %u missed, %u false alarms",
@@ -165,6 +169,17 @@ static void exact(void)
             T_EQ_U64(sum.false_alarm, 0);
             T_TRUE(sum.traces > 20 * sum.skipped && sum.questions > sum.uncertain);
         }
+    }
+}
+
+static void segments(void)
+{
+    for (unsigned who = 0; who < 3; who += 2) {
+        struct tally sum = sweep(who, GT_TOLD_BOTH, true, SEGMENTS, seeds(200));
+
+        T_EQ_U64(sum.missed, 0);
+        T_EQ_U64(sum.false_alarm, 0);
+        T_TRUE(sum.traces > 5 * sum.skipped);
     }
 }
 
@@ -198,6 +213,7 @@ static void bad_lines(void)
 
 static const struct t_case cases[] = {
     { "what cuts can lose is uncertain, the rest is certain, for each store of a trace", exact },
+    { "the same where segments are placed in any order", segments },
     { "where stores were merged, nothing that a cut can lose is certain", merged },
     { "the same for media that refuse lines", media_refuse },
     { "and for bad lines", bad_lines },
