@@ -100,8 +100,8 @@ static bool may_settle(const struct sg_crash_points *x, const struct sg_persist 
         return e->arg == SG_PERSIST_CLFLUSH || proves_others(x, p, e);
     case CLASS_ATOM:
         return x->placed || x->everything || sg_persist_cpu_waits(p);
-    case CLASS_SETTLE: /* it is before what other connections have in S0 now */
-        return x->placed;
+    case CLASS_SETTLE: /* it is before what comes from now on; in `whole` it is kept */
+        return x->placed && x->everything;
     case CLASS_DEVICE:
         return has_posted(x, e->unit);
     case CLASS_READ:

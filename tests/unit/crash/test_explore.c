@@ -67,6 +67,58 @@ static void log_right(void)
     xr_free(&r);
 }
 
+/*
+ * A message of two segments.  Its receiver polls for the last octet, or loads all of it, flushes
+ * all of its lines, and says that it is durable.  Nothing but a load proves that a segment is there.
+ */
+static void long_message(struct xr *r, bool loads_all)
+{
+    enum { SEGMENT = 1408, LEN = 2 * SEGMENT };
+    uint8_t data[SEGMENT];
+
+    memset(data, 7, sizeof(data));
+    start(r, "");
+    for (unsigned i = 0; i < 2; i++) {
+        xr_event(r, XR_TARGET,
+                 (struct sg_trace_event){
+                     .kind = SG_TRACE_PLACE,
+                     .qpn = 1,
+                     .addr = XR_BASE + LOG + i * SEGMENT,
+                     .data = data,
+                     .len = SEGMENT,
+                 });
+    }
+    xr_event(r, XR_TARGET,
+             (struct sg_trace_event){
+                 .kind = SG_TRACE_LOAD, .addr = XR_BASE + LOG + LEN - 1, .len = 1 });
+    if (loads_all) {
+        xr_event(
+            r, XR_TARGET,
+            (struct sg_trace_event){ .kind = SG_TRACE_LOAD, .addr = XR_BASE + LOG, .len = LEN });
+    }
+    for (unsigned off = 0; off < LEN; off += SG_PERSIST_LINE) {
+        xr_clwb(r, LOG + off);
+    }
+    xr_sfence(r);
+    xr_durable(r, LOG, LEN);
+    expect_broken(r, SG_CRASH_ACK_DEFAULT, loads_all ? NONE : ALL);
+}
+
+static void polling_on_the_last_octet(void)
+{
+    const struct sg_crash_breach *found;
+    struct xr r;
+
+    long_message(&r, false);
+    T_EQ_INT(r.bugs->len, 1);
+    found = bug(&r, 0)->on[xr_platform(&r, "adr,ddio=on")];
+    T_EQ_U64(found->addr, XR_BASE + LOG); /* the other segment */
+    T_EQ_INT(found->stage, SG_PERSIST_S0);
+    xr_free(&r);
+    long_message(&r, true);
+    xr_free(&r);
+}
+
 /* Its completion is taken for an acknowledgement: it may still be in the adapter. */
 static void log_without_flush(void)
 {
@@ -354,6 +406,7 @@ static void refused(void)
 }
 
 static const struct t_case cases[] = {
+    { "polling on the last octet of a message", polling_on_the_last_octet },
     { "a remote log that flushes", log_right },
     { "a remote log without Flush", log_without_flush },
     { "a Flush of the wrong range", flush_of_the_wrong_range },

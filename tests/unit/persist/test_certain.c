@@ -30,6 +30,14 @@ static void show(const struct gt_trace *t, unsigned half, uint64_t seq, const ch
     g_string_free(out, TRUE);
 }
 
+/* Segments come in any order: a newer one, of those asked about, may have come after it. */
+static bool is_covered(const struct store_order *s, unsigned half, unsigned v, unsigned by,
+                       uint64_t seq)
+{
+    return s->trace->reorder && s->trace->exact && by > v && s->seq[by] <= seq &&
+           !s->visible[by][half];
+}
+
 /* The stores to a half, up to an event, that some image lost, as bits; *all: those that exist. */
 static unsigned lost_stores(const struct store_order *s, GHashTable *images, unsigned half,
                             uint64_t seq, unsigned *all)
@@ -46,7 +54,8 @@ static unsigned lost_stores(const struct store_order *s, GHashTable *images, uns
     while (g_hash_table_iter_next(&it, &image, NULL)) {
         lost |= ((uint8_t *)image)[half] == GT_BAD; /* all of its stores, if there are any */
         for (unsigned v = 1; v <= s->trace->count && ((uint8_t *)image)[half] != GT_BAD; v++) {
-            if (*all >> v & 1 && store_order_is_lost(s, half, v, ((uint8_t *)image)[half])) {
+            if (*all >> v & 1 && !is_covered(s, half, v, ((uint8_t *)image)[half], seq) &&
+                store_order_is_lost(s, half, v, ((uint8_t *)image)[half])) {
                 lost |= 1u << v;
             }
         }
