@@ -138,7 +138,7 @@ struct sg_persist_limits {
      * alone.  The inputs are in the order of visible memory: before somebody else writes to atoms,
      * what adapters have posted to them arrives, with what is before it.  So each change that is
      * reported after the fact has to be announced (sg_persist_will_change()).  Different events
-     * never share a line without a history.  With random order, segments are sets (segments.c).
+     * never share a line without a history.  In random order S0 and S1 are sets.
      */
     bool exact;
     /*
@@ -456,10 +456,7 @@ enum sg_persist_choice_what {
      * random order two questions in turn: which piece does (0: none), how many atoms of it.
      */
     SG_PERSIST_CHOICE_PLACED,
-    /*
-     * With limits.exact, in random order, of each segment in S0 or S1: so many of its atoms arrived.
-     * unit, qpn; addr: the number of its event in the log.
-     */
+    /* Sets (segments.c): unit, qpn, addr: its event; so many atoms of a segment arrived. */
     SG_PERSIST_CHOICE_SEGMENT,
     SG_PERSIST_CHOICE_ORDER, /* which queue's next atom arrived first; no alternative is less */
     SG_PERSIST_CHOICE_LINE,  /* addr: the line; in which of its states it is */

@@ -23,7 +23,7 @@ struct proof {
     uint64_t seq;
 };
 
-struct arrival {
+struct proved_piece {
     struct piece *x;
     struct fifo *stays; /* not all of it arrives: the queue in which the rest is */
     uint32_t octets;
@@ -59,7 +59,7 @@ static void take_proved(const struct proof *why, struct fifo *f, GArray *to)
     struct piece *prev = NULL, *next;
 
     for (struct piece *x = f->head; x; x = next) {
-        struct arrival a = { .x = x, .octets = octets_proved(why, x) };
+        struct proved_piece a = { .x = x, .octets = octets_proved(why, x) };
 
         next = x->next;
         if (a.octets == x->len) {
@@ -76,12 +76,12 @@ static void take_proved(const struct proof *why, struct fifo *f, GArray *to)
 
 static gint by_input(gconstpointer a, gconstpointer b)
 {
-    const struct arrival *x = a, *y = b;
+    const struct proved_piece *x = a, *y = b;
 
     return x->x->seq < y->x->seq ? -1 : 1;
 }
 
-static void arrive(struct sg_persist *p, const struct arrival *a)
+static void arrive(struct sg_persist *p, const struct proved_piece *a)
 {
     struct piece *x = a->x;
 
@@ -100,7 +100,7 @@ static void arrive(struct sg_persist *p, const struct arrival *a)
 
 static void arrive_proved(struct sg_persist *p, const struct proof *why)
 {
-    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct arrival));
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct proved_piece));
 
     for (unsigned i = 0; i < p->conn_order->len; i++) {
         take_proved(why, &((struct sg_dom_conn *)g_ptr_array_index(p->conn_order, i))->s0, all);
@@ -113,7 +113,7 @@ static void arrive_proved(struct sg_persist *p, const struct proof *why)
     }
     g_array_sort(all, by_input);
     for (guint i = 0; i < all->len; i++) {
-        arrive(p, &g_array_index(all, struct arrival, i));
+        arrive(p, &g_array_index(all, struct proved_piece, i));
     }
     g_array_free(all, TRUE);
     sg_dom_drop_empty(p);

@@ -69,7 +69,7 @@ static void log_right(void)
 
 /*
  * A message of two segments.  Its receiver polls for the last octet, or loads all of it, flushes
- * all of its lines, and says that it is durable.  Nothing but a load proves that a segment is there.
+ * all of its lines, and says that it is durable.  Only a load proves that a segment is there.
  */
 static void long_message(struct xr *r, bool loads_all)
 {

@@ -31,6 +31,44 @@ const struct gt_machine *gt_machine_at(const struct gt_world *w, unsigned i)
     return g_array_index(w->machines, struct gt_machine *, i);
 }
 
+/* At the cut: what is in S0 and S1 arrives, or does not. */
+static void posted_moves(struct gt_world *w, const struct gt_machine *from)
+{
+    struct gt_machine m;
+
+    for (unsigned d = 0; d < GT_DEVICES; d++) {
+        if (from->arrived[d] < w->s1_count[d]) {
+            m = *from;
+            gt_arrive_one(w, &m, &w->s1[d][m.arrived[d]++]);
+            gt_add(w, &m);
+            if (w->t->slip == GT_POSTED_ANY_ORDER) {
+                m = *from;
+                m.arrived[d]++;
+                gt_add(w, &m);
+            }
+        }
+    }
+    for (unsigned i = 0; i < w->segments; i++) {
+        if (gt_may_come(w, from, i)) {
+            const struct gt_segment *s = &w->segment[i];
+
+            m = *from;
+            gt_arrive_one(w, &m, &s->part[s->arrived + m.came[i]++]);
+            gt_add(w, &m);
+        }
+    }
+    for (unsigned q = 0; q < GT_QUEUES; q++) {
+        for (unsigned i = 0; i < w->s0_count[q]; i++) {
+            if (gt_may_place(w, from, q, i)) {
+                m = *from;
+                m.placed[q] |= 1ull << i;
+                gt_arrive_one(w, &m, &w->s0[q][i]);
+                gt_add(w, &m);
+            }
+        }
+    }
+}
+
 static void spontaneous(struct gt_world *w, const struct gt_machine *from)
 {
     struct gt_machine m;
@@ -54,37 +92,7 @@ static void spontaneous(struct gt_world *w, const struct gt_machine *from)
         }
     }
     if (w->cutting) {
-        for (unsigned d = 0; d < GT_DEVICES; d++) {
-            if (from->arrived[d] < w->s1_count[d]) {
-                m = *from;
-                gt_arrive_one(w, &m, &w->s1[d][m.arrived[d]++]);
-                gt_add(w, &m);
-                if (w->t->slip == GT_POSTED_ANY_ORDER) {
-                    m = *from;
-                    m.arrived[d]++;
-                    gt_add(w, &m);
-                }
-            }
-        }
-        for (unsigned i = 0; i < w->segments; i++) {
-            if (gt_may_come(w, from, i)) {
-                const struct gt_segment *s = &w->segment[i];
-
-                m = *from;
-                gt_arrive_one(w, &m, &s->part[s->arrived + m.came[i]++]);
-                gt_add(w, &m);
-            }
-        }
-        for (unsigned q = 0; q < GT_QUEUES; q++) {
-            for (unsigned i = 0; i < w->s0_count[q]; i++) {
-                if (gt_may_place(w, from, q, i)) {
-                    m = *from;
-                    m.placed[q] |= 1ull << i;
-                    gt_arrive_one(w, &m, &w->s0[q][i]);
-                    gt_add(w, &m);
-                }
-            }
-        }
+        posted_moves(w, from);
         return;
     }
     for (unsigned cpu = 0; cpu < GT_CPUS; cpu++) {
