@@ -19,7 +19,7 @@
  * busy[] records which vCPUs accessed persistent memory since their last fence; the fences of the
  * others end there, without the lock.  Each entry belongs to its vCPU's thread.  Nor does a
  * recording need them, whatever a platform holds back: a vCPU's fence concerns only what that vCPU
- * stored and flushed since its last one.
+ * stored and flushed since its last one.  WBINVD concerns what all of them did.
  *
  * A locked instruction is a fence before its own store and after it: its store never waits in the
  * store buffer.
@@ -228,10 +228,11 @@ static void track_fence(CPUState *cpu, CPUFence kind, uintptr_t ra)
         [CPU_SFENCE] = SG_PERSIST_SFENCE,
         [CPU_MFENCE] = SG_PERSIST_MFENCE,
         [CPU_LOCKED] = SG_PERSIST_LOCKED,
+        [CPU_WBINVD] = SG_PERSIST_WBINVD,
     };
     struct sg_persist_source source;
 
-    if (likely(!busy[cpu->cpu_index])) {
+    if (likely(!busy[cpu->cpu_index]) && kind != CPU_WBINVD) {
         return;
     }
     source = source_of(cpu, ra);

@@ -21,7 +21,7 @@ DAX_START = 2 << 20  # offset of the device in the NVDIMM
 LINE, PAGE = 64, 4096
 KERNEL = 1 << 63  # its program counters
 PLAIN, NONTEMPORAL = 4, 5  # a store's argument: announced, in either case
-SFENCE, MFENCE, LOCKED = range(3)
+SFENCE, MFENCE, LOCKED, _, WBINVD = range(5)
 ROUNDS = 500  # of the step "turns"
 
 _folder = None
@@ -158,6 +158,30 @@ class Recording(labtest.LabCase):
 
     def test_fences__of_nothing_are_left_out(self):
         self.assertEqual(self.of("idle-fence", "cpu-fence"), [])
+
+    def test_wbinvd__all_caches_are_written_back(self):
+        """Linux executes it on a processor that goes offline; another one has stored."""
+        programs.install(self.lab, "alpha", "dax_store")
+        cpu = "/sys/devices/system/cpu/cpu1/online"
+        script = "taskset -c 0 dax_store %s write 8192 stored; staghorn-mark step offline; " % (
+            DEVICE
+        ) + "echo 0 > %s; staghorn-mark step online; echo 1 > %s" % (cpu, cpu)
+        with tempfile.TemporaryDirectory() as folder:
+            self.record(folder, "sh", "-c", script)
+            _, events = read_trace(os.path.join(folder, "alpha.trace"))
+        marks = [n for n, e in enumerate(events) if e["kind"] == "mark"]
+        found = [
+            event
+            for event in events[marks[0] : marks[1]]
+            if event["kind"] == "cpu-fence" and event["arg"] == WBINVD
+        ]
+        self.assertTrue(found, "no WBINVD")
+        self.assertEqual(found[0]["unit"], 1)
+        self.assertGreater(found[0]["at"], KERNEL)
+        self.lab.run("cut", "alpha", "--policy", "lose-all")
+        programs.install(self.lab, "alpha", "dax_store")
+        kept = self.lab.run("exec", "alpha", "--", "dax_store", DEVICE, "read", 8192, 6)
+        self.assertEqual(kept.out.strip(), "stored")
 
     def test_locked__fences_before_and_behind(self):
         events = self.of("locked", "store", "cpu-fence", kernel=True)
