@@ -30,8 +30,6 @@ OTHER_FLUSH = "an RDMA Flush of it, or a flush of its cache line"
 UNFLUSHED = "an RDMA Flush of it by the same queue pair"
 # The placement may be later than the requester's completion.
 LATE = "its placement: the promise was given before"
-# The last segment is there, others need not be.
-PLACED = "its placement"
 # Method: platforms on which promises are broken, what may be missing, whose store is lost.
 REMOTE = {
     "flush": (NOWHERE, None, None),
@@ -40,7 +38,7 @@ REMOTE = {
     "other-qp": (ALL, (UNFLUSHED,), "an RDMA Write"),
     "persist": (NOWHERE, None, None),
     "visible": (CACHED, (OTHER_FLUSH,), "an RDMA Write"),
-    "poll": (ALL, (OTHER_FLUSH, PLACED), "an RDMA Write"),
+    "poll": (ALL, (UNFLUSHED,), "an RDMA Write"),
     "flag": (NOWHERE, None, None),
     "flag-dirty": (ADR, (FLUSH,), "raise_flag"),
     "flag-early": (ADR, (FLUSH,), "raise_flag"),
