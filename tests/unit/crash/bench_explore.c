@@ -192,10 +192,9 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static bool explore(const char *what, const char *arguments)
+static bool explore(const char *explorer, const char *what, const char *arguments)
 {
-    char *line = g_strdup_printf("%s --out out %s target.trace client.trace", getenv("SG_EXPLORE"),
-                                 arguments);
+    char *line = g_strdup_printf("%s --out out %s target.trace client.trace", explorer, arguments);
     double before = now();
     char *out = NULL;
     int status = -1;
@@ -213,10 +212,12 @@ static bool explore(const char *what, const char *arguments)
 
 int main(int argc, char **argv)
 {
-    char *folder = g_dir_make_tmp("sg-bench-XXXXXX", NULL), *clean;
+    char *folder = g_dir_make_tmp("sg-bench-XXXXXX", NULL), *clean, *explorer;
+    const char *given = getenv("SG_EXPLORE");
     bool good;
 
-    if (!folder || g_chdir(folder) < 0 || !getenv("SG_EXPLORE")) {
+    explorer = given ? g_canonicalize_filename(given, NULL) : NULL; /* before the folder changes */
+    if (!folder || g_chdir(folder) < 0 || !explorer) {
         puts("bench-explore: no folder, or no SG_EXPLORE");
         return 1;
     }
@@ -225,11 +226,12 @@ int main(int argc, char **argv)
     printf("%llu events of the target\n", (unsigned long long)sg_trace_writer_events(target.w));
     sg_trace_writer_free(target.w);
     sg_trace_writer_free(client.w);
-    good = explore("one platform", "--domain adr --ddio on");
-    good = explore("all platforms", "") && good;
+    good = explore(explorer, "one platform", "--domain adr --ddio on");
+    good = explore(explorer, "all platforms", "") && good;
     clean = g_strdup_printf("rm -rf %s", folder);
     g_spawn_command_line_sync(clean, NULL, NULL, NULL, NULL);
     g_free(clean);
+    g_free(explorer);
     g_free(folder);
     return good ? 0 : 1;
 }
