@@ -58,10 +58,6 @@ bool sg_explore_read_lines(const char *path, struct sg_crash_reads *reads)
                     path, i + 1, READS_MAX);
         }
     }
-    if (good && !reads->ranges->len) {
-        fprintf(stderr, "staghorn-explore: %s: it has no range\n", path);
-        good = false;
-    }
     sg_crash_reads_end(reads);
     g_strfreev(lines);
     g_free(text);
