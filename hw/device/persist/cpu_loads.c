@@ -3,7 +3,8 @@
  * Staghorn: loads of CPUs from persistent memory, and what every event of a CPU has.
  *
  * Our patch to QEMU (exec/load-track.h) watches loads from chosen pages: those with bad lines,
- * where a load may end in a machine check (domain_mce.c), and all of them while a recording runs.
+ * where a load may end in a machine check (domain_mce.c), and all of them while a recording runs, or
+ * while it is noted which lines are loaded (rewind_reads.c).
  *
  * A load proves that what it read had left whoever wrote it.  Most loads prove nothing new
  * (recorder_loads.c), and are not held up.  One that may prove something is done again under the
@@ -16,6 +17,7 @@
 #include "exec/cputlb.h"
 #include "exec/load-track.h"
 #include "hw/core/cpu.h"
+#include "cpu_reads.h"
 #include "cpu_track.h"
 
 #define PAGE_TABLES 0x000ffffffffff000ull /* of CR3 */
@@ -53,7 +55,7 @@ static StaghornDomain *recorded_domain(void)
 
 static bool load_wants(const void *host)
 {
-    StaghornDomain *d = recorded_domain();
+    StaghornDomain *d = staghorn_reads_noted ? staghorn_domain() : recorded_domain();
 
     return (d && staghorn_dimm_of(d, host)) ||
            (watching_bad && staghorn_bad_ranges_in_page(staghorn_domain(), host));
@@ -61,6 +63,9 @@ static bool load_wants(const void *host)
 
 static void load_comes(CPUState *cpu, const void *host, unsigned size, uintptr_t ra)
 {
+    if (unlikely(staghorn_reads_noted)) {
+        staghorn_reads_note(host, size);
+    }
     if (watching_bad && staghorn_bad_ranges_in_page(staghorn_domain(), host)) {
         staghorn_mce_load(cpu, host, size, ra);
     }
@@ -104,7 +109,7 @@ static const CPULoadTrack track = {
 
 void staghorn_cpu_loads_switch(void)
 {
-    cpu_load_track = watching_bad || recorded_domain() ? &track : NULL;
+    cpu_load_track = watching_bad || staghorn_reads_noted || recorded_domain() ? &track : NULL;
 }
 
 /* ---- bad lines ---- */
@@ -126,4 +131,19 @@ void staghorn_cpu_loads_watch_bad(void)
     if (first_cpu->created) {
         run_on_cpu(first_cpu, nothing, RUN_ON_CPU_NULL);
     }
+}
+
+/* ---- what is loaded ---- */
+
+static void watch_reads(CPUState *cpu, run_on_cpu_data on)
+{
+    staghorn_reads_noted = on.host_int;
+    staghorn_cpu_loads_switch();
+    tlb_flush_all_cpus_synced(cpu);
+}
+
+void staghorn_cpu_loads_watch_reads(bool on)
+{
+    async_safe_run_on_cpu(first_cpu, watch_reads, RUN_ON_CPU_HOST_INT(on));
+    run_on_cpu(first_cpu, nothing, RUN_ON_CPU_NULL);
 }

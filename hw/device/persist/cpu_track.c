@@ -41,6 +41,7 @@
 #include "hw/boards.h"
 #include "hw/core/cpu.h"
 #include "system/tcg.h"
+#include "cpu_reads.h"
 #include "cpu_track.h"
 
 enum {
@@ -331,6 +332,17 @@ static bool can_track(Error **errp)
     return true;
 }
 
+static bool watch_reads(bool on, Error **errp)
+{
+    if (!tcg_enabled()) {
+        error_setg(errp, "loads of CPUs are noted with -accel tcg only, this is %s",
+                   current_accel_name());
+        return false;
+    }
+    staghorn_cpu_loads_watch_reads(on);
+    return true;
+}
+
 static bool cpu_track(StaghornDomain *d, bool on, Error **errp)
 {
     if (on && !can_track(errp)) {
@@ -349,6 +361,7 @@ static void register_cpu_track(void)
 {
     staghorn_cpu_track = cpu_track;
     staghorn_cpu_can_track = can_track;
+    staghorn_cpu_watch_reads = watch_reads;
     staghorn_record_switched = recording_switched;
 }
 

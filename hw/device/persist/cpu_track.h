@@ -3,7 +3,7 @@
  * What the files about CPUs share.
  *
  * cpu_track.c   stores, flushes and fences, for the model and for a recording
- * cpu_loads.c   loads, for bad lines and for a recording
+ * cpu_loads.c   loads, for bad lines, for a recording, and to note them (cpu_reads.h)
  * cpu_marks.c   marks of programs, for a recording only
  *
  * TCG only.  All of it runs in vCPU threads, without QEMU's big lock, except for the switching.
@@ -48,6 +48,8 @@ void staghorn_cpu_loaded(CPUState *cpu, const struct sg_persist_source *source, 
 void staghorn_cpu_loads_switch(void);
 /* Loads of bad lines are watched from now on. */
 void staghorn_cpu_loads_watch_bad(void);
+/* Loads are noted, or not any more (cpu_reads.h). */
+void staghorn_cpu_loads_watch_reads(bool on);
 /* A recording begins or has ended; likewise, and the caller flushes translated code. */
 void staghorn_cpu_marks_switch(bool on);
 

@@ -351,6 +351,7 @@ static void domain_class_init(ObjectClass *klass, void *data)
     staghorn_domain_class_cuts(klass);
     staghorn_domain_class_preview(klass);
     staghorn_domain_class_rewind(klass);
+    staghorn_domain_class_rewind_reads(klass);
 }
 
 static const TypeInfo domain_info = {

@@ -14,7 +14,8 @@
  * domain_bad.c      unreadable lines, and their announcement; domain_mce.c: machine checks
  * domain_preview.c  the property "preview"
  * domain_save.c     everything reaches the media: for a saved machine, and for a recording
- * rewind.c          machines that are put back; rewind_ram.c: their ordinary memory
+ * rewind.c          machines that are put back; rewind_ram.c: their ordinary memory;
+ *                   rewind_reads.c: what they read
  * cpu_track.c       reports of CPU stores to the model; cpu_loads.c, cpu_marks.c: beside it
  *
  * Threads: everything except the model belongs to the big lock.  vCPU threads use the model as
@@ -235,6 +236,7 @@ bool staghorn_ram_scrambled(void);
 /* ---- Machines that are put back (rewind.c) ---- */
 
 void staghorn_domain_class_rewind(ObjectClass *klass);
+void staghorn_domain_class_rewind_reads(ObjectClass *klass); /* rewind_reads.c */
 
 /* ---- Previews (domain_preview.c) ---- */
 

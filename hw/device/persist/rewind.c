@@ -48,6 +48,7 @@
 #include "system/reset.h"
 #include "system/runstate.h"
 #include "crash/crash_image.h"
+#include "recorder.h"
 #include "rewind.h"
 
 enum {
@@ -143,6 +144,7 @@ static void put_back_nvdimms(StaghornDomain *d, StaghornRewind *r, struct sg_cra
         }
         staghorn_rewind_translations(&d->dimm[i]);
     }
+    staghorn_rewind_reads_clear();
     staghorn_domain_renew_model(d);
     for (unsigned i = 0; i < d->dimms; i++) {
         sg_persist_set_faults(d->model, d->dimm[i].extent, &r->faults[i]);
@@ -282,6 +284,7 @@ static void forget(StaghornDomain *d)
     StaghornRewind *r = d->rewind;
 
     d->rewind = NULL;
+    staghorn_rewind_reads_end();
     staghorn_rewind_ram_free(r->ram);
     if (r->devices) {
         g_byte_array_unref(r->devices);
@@ -386,6 +389,10 @@ static bool put_back(StaghornDomain *d, struct sg_crash_image *image, Error **er
 /* The machine stops, if it has not ended before. */
 static bool halt(Error **errp)
 {
+    if (staghorn_recording) {
+        error_setg(errp, "a recording runs: end it first (staghorn-record-stop)");
+        return false;
+    }
     if (runstate_is_running()) {
         vm_stop(RUN_STATE_PAUSED);
     }

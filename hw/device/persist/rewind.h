@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Putting a machine back to a state that was kept, in the same process, with a crash image
- * (rewind.c), and the part of it that concerns ordinary memory (rewind_ram.c).
+ * (rewind.c), the part of it that concerns ordinary memory (rewind_ram.c), and what the machine has
+ * read of its NVDIMMs since (rewind_reads.c).
  */
 #ifndef SG_DEVICE_REWIND_H
 #define SG_DEVICE_REWIND_H
@@ -33,5 +34,10 @@ bool staghorn_rewind_ram(struct StaghornRewindRam *ram, StaghornRewindPages *pag
 void staghorn_rewind_translations(StaghornDimm *dimm);
 /* The octets that the copy takes. */
 uint64_t staghorn_rewind_ram_octets(const struct StaghornRewindRam *ram);
+
+/* Nothing has been read; the machine is stopped. */
+void staghorn_rewind_reads_clear(void);
+/* Loads are not noted any more. */
+void staghorn_rewind_reads_end(void);
 
 #endif
