@@ -2,7 +2,9 @@
 /*
  * The recorder: what a trace says of the media at its beginning and at its end.
  *
- * Media files are sparse, and only what is in them is read: an empty terabyte costs nothing.
+ * Media files are sparse, and only what is in them is read: an empty terabyte costs nothing.  While
+ * a state of the machine is kept (rewind.c), the media are private mappings of their files: pages
+ * that were written since are not in the file, and Linux says which these are.
  */
 #include "qemu/osdep.h"
 #include "qemu/cutils.h"
@@ -41,8 +43,8 @@ static bool take_page(const StaghornDimm *dimm, uint64_t number, TakePage *take,
     return take(opaque, number, last);
 }
 
-/* All pages of the media that may have something else than zeros, in ascending order. */
-static bool each_page(const StaghornDimm *dimm, TakePage *take, void *opaque)
+/* All pages that the media's file has, in ascending order. */
+static bool each_page_of_file(const StaghornDimm *dimm, TakePage *take, void *opaque)
 {
     uint64_t number = 0, end, at;
     bool good = true;
@@ -58,6 +60,82 @@ static bool each_page(const StaghornDimm *dimm, TakePage *take, void *opaque)
         }
     }
     return good;
+}
+
+/* ---- Pages in a kept state ---- */
+
+enum { ENTRIES = 4096 }; /* of the page map that are read at once */
+
+/* One entry for each page of this process's memory (Linux, admin-guide/mm/pagemap). */
+#define ENTRY_THERE (3ull << 62)   /* in memory, or swapped out */
+#define ENTRY_OF_FILE (1ull << 61) /* the file's, or memory that is shared */
+#define PAGE_MAP "/proc/self/pagemap"
+
+/* Entries of the pages from 'at' on; without a page map all pages count as private. */
+static void read_entries(int map, const uint8_t *at, uint64_t *entry, unsigned count)
+{
+    off_t offset = (uintptr_t)at / qemu_real_host_page_size() * sizeof(*entry);
+    ssize_t size = count * sizeof(*entry);
+
+    if (map < 0 || pread(map, entry, size, offset) != size) {
+        for (unsigned i = 0; i < count; i++) {
+            entry[i] = ENTRY_THERE;
+        }
+    }
+}
+
+/* The media's pages of a page of the host. */
+static bool take_host_page(const StaghornDimm *dimm, uint64_t at, TakePage *take, void *opaque)
+{
+    uint64_t end = MIN(at + qemu_real_host_page_size(), dimm->size);
+    bool good = true;
+
+    for (; good && at < end; at += SG_TRACE_PAGE) {
+        good = take_page(dimm, at / SG_TRACE_PAGE, take, opaque);
+    }
+    return good;
+}
+
+static bool is_private(uint64_t entry)
+{
+    return entry & ENTRY_THERE && !(entry & ENTRY_OF_FILE);
+}
+
+/* All pages that the file has, or that are private, in ascending order. */
+static bool each_page_of_kept(const StaghornDimm *dimm, TakePage *take, void *opaque)
+{
+    uint64_t page = qemu_real_host_page_size(), data = 0, hole = 0; /* the file's data there */
+    g_autofree uint64_t *entry = g_new(uint64_t, ENTRIES);
+    int map = open(PAGE_MAP, O_RDONLY | O_CLOEXEC);
+    unsigned i = ENTRIES;
+    bool good = true;
+
+    for (uint64_t at = 0; good && at < dimm->size; at += page, i++) {
+        if (i == ENTRIES) {
+            i = 0;
+            read_entries(map, dimm->media + at, entry,
+                         MIN(ENTRIES, DIV_ROUND_UP(dimm->size - at, page)));
+        }
+        if (at >= hole) {
+            data = next_data(dimm, at);
+            hole = next_hole(dimm, data);
+        }
+        if (at + page > data || is_private(entry[i])) {
+            good = take_host_page(dimm, at, take, opaque);
+        }
+    }
+    if (map >= 0) {
+        close(map);
+    }
+    return good;
+}
+
+/* All pages of the media that may have something else than zeros, in ascending order. */
+static bool each_page(const StaghornDomain *d, const StaghornDimm *dimm, TakePage *take,
+                      void *opaque)
+{
+    return d->rewind ? each_page_of_kept(dimm, take, opaque)
+                     : each_page_of_file(dimm, take, opaque);
 }
 
 /* ---- Content ---- */
@@ -92,7 +170,7 @@ bool staghorn_content_write(const StaghornDomain *d, struct sg_trace_writer *wri
     struct content c = { .writer = writer };
 
     for (; c.extent < d->dimms; c.extent++) {
-        if (!each_page(&d->dimm[c.extent], write_page, &c)) {
+        if (!each_page(d, &d->dimm[c.extent], write_page, &c)) {
             return false;
         }
     }
@@ -111,7 +189,7 @@ void staghorn_content_hash(const StaghornDomain *d, uint8_t (*hash)[SG_TRACE_HAS
 
     for (unsigned i = 0; i < d->dimms; i++) {
         sg_trace_hasher_init(&h);
-        each_page(&d->dimm[i], hash_page, &h);
+        each_page(d, &d->dimm[i], hash_page, &h);
         sg_trace_hasher_end(&h, d->dimm[i].size, hash[i]);
     }
 }
