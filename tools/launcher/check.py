@@ -4,6 +4,7 @@
 A folder EXPLORED has what `crash explore --strategy` wrote; a check adds the journal, the folder
 checker/ (what judged: its script, setup and programs), and the results.
 """
+import contextlib
 import hashlib
 import json
 import os
@@ -225,14 +226,31 @@ def require_same(done, identity, path):
         )
 
 
-def _judge(explored, checker, selection, options, say):
-    return CheckLab(explored.extents, selection.platforms[0], checker, options.jobs, say)
+class Judges:
+    """The lab of a command, which begins when it is needed; use with `with`."""
+
+    def __init__(self, explored, checker, platform, jobs, say, reads=False):
+        self._make = lambda: CheckLab(explored.extents, platform, checker, jobs, say, reads)
+        self._lab = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self._lab:
+            self._lab.__exit__(*error)
+
+    def get(self):
+        if not self._lab:
+            self._lab = self._make().__enter__()
+        return self._lab
 
 
-def check(explored, checker, selection, marks, options, say):
+def check(explored, checker, selection, marks, options, say, judges=None, lines=None):
     """Checks what the journal does not have; returns {key: verdict} of this shard.
 
-    marks: compare.Marks or None; options: journal, jobs, repeat."""
+    marks: compare.Marks or None; options: journal, jobs, repeat; judges: Judges that are there
+    already; lines: what the checks read joins this Lines."""
     identity = checker.identity(explored)
     checker.save(explored.folder / FOLDER)
     selection.save(explored.folder / FOLDER, marks)
@@ -245,8 +263,12 @@ def check(explored, checker, selection, marks, options, say):
         again = marks.doubtful(selection.mine, journal.done) if marks and not todo else []
         if not todo and not again:
             return dict(journal.done)
-        with _judge(explored, checker, selection, options, say) as judge:
-            run = Run(judge, explored, promises, checker.timeout, options.repeat, identity)
+        with contextlib.ExitStack() as stack:
+            judges = judges or stack.enter_context(
+                Judges(explored, checker, selection.platforms[0], options.jobs, say)
+            )
+            judge, rest = judges.get(), (checker.timeout, options.repeat, identity, lines)
+            run = Run(judge, explored, promises, *rest)
             run.run(todo, journal, say, len(units))
             again = marks.doubtful(selection.mine, journal.done) if marks else []
             if again:

@@ -22,6 +22,8 @@ NAME = re.compile(r"check-[0-9]+\Z")
 MAC_LAB = "check"  # MAC addresses are part of boot snapshots, so they are the same each time
 SETUP_S = 300.0
 PROMISES = "/run/crash/promises"
+# Program counters of recorded recoveries have names without address space randomisation.
+PREPARE = "mkdir -p /run/crash; : > %s; echo 0 > /proc/sys/kernel/randomize_va_space\n" % PROMISES
 # What a checker finds in its environment; "" for the content at the start.
 NOTHING = "export CRASH_BEHIND= CRASH_PLATFORM= CRASH_IMAGE=; "
 
@@ -71,8 +73,9 @@ class CheckLab:
 
     checker: script, setup, copies, memory, cpus, vm_arguments (check.Checker)."""
 
-    def __init__(self, extents, platform, checker, jobs, say):
+    def __init__(self, extents, platform, checker, jobs, say, reads=False):
         self.extents, self.checker, self.say = extents, checker, say
+        self.reads = reads  # what checks read is noted
         self.name = "check-%d" % os.getpid()
         self.vms = ["judge%d" % (i + 1) for i in range(jobs)]
         if jobs > options.MAX_VMS:
@@ -126,7 +129,10 @@ class CheckLab:
             )
 
     def start(self, name):
-        """Returns the CheckerVM of that name, ready to check; called by the thread that uses it."""
+        """Returns the CheckerVM of that name, ready to check; called by the thread that uses it.
+        A VM that was started before is as it was then: each check puts it back."""
+        if name in self.open:
+            return self.open[name]
         self._install(name)
         try:
             return self._ready(name, NOTHING + self.checker.script)
@@ -144,7 +150,7 @@ class CheckLab:
         vm.__enter__()
         self.open[name] = vm
         try:
-            vm.prepare(warm, self.checker.timeout + 60.0)
+            vm.prepare(warm, self.checker.timeout + 60.0, self.reads)
         except BaseException:
             self._close(name)
             raise
@@ -166,7 +172,7 @@ class CheckLab:
         folder = LabFolder(self.name)
         for source, path in self.checker.copies:
             transfer.put(folder, str(source), name, path)
-        setup = "mkdir -p /run/crash; : > %s\n" % PROMISES + self.checker.setup
+        setup = PREPARE + self.checker.setup
         status, out, error = agent.capture(folder, name, ["sh", "-c", setup], timeout=SETUP_S)
         if status:
             raise LabError("the setup ended with status %d: %s" % (status, (out + error).strip()))

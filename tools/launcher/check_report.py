@@ -143,16 +143,21 @@ def bugs(found, explored, minimal, marks=None, done=None):
     return [dict(row, cause=_root(x, events, minimal)) for row, x in zip(rows, groups)]
 
 
-def result(explored, checker, selection, done, marks=None):
-    """The content of check.json: the same for the same verdicts, in whatever order they came."""
+def result(explored, checker, selection, done, marks=None, more=None):
+    """The content of check.json: the same for the same verdicts, in whatever order they came.
+
+    more: what --reads or --nested found besides, by its name; its notes join the result's."""
     units = selection.mine
     checked = [done[_key(unit)] for unit in units if _key(unit) in done]
     counts = {name: sum(one["verdict"] == name for one in checked) for name in verdicts.VERDICTS}
     minimal = load(explored.folder / MINIMAL, "crash check") or {}
     found = bugs(findings(units, done, marks), explored, minimal, marks, done)
     missing = len(units) - len(checked)
+    parts = list((more or {}).values())
     doubt = missing + counts["failed"] + counts["unsteady"]
-    verdict = "bugs" if found else "none" if doubt or not checked else "good"
+    doubt += sum(part.get("doubt", 0) for part in parts)
+    bad = found or any(part.get("bugs") for part in parts)
+    verdict = "bugs" if bad else "none" if doubt or not checked else "good"
     notes = []
     if missing:
         notes.append("%d images have not been checked." % missing)
@@ -162,6 +167,8 @@ def result(explored, checker, selection, done, marks=None):
         notes.append("%d checks failed, so there is no verdict." % counts["failed"])
     if checked and not counts["good"] and not counts["unsteady"]:
         notes.append("No image is good, so the checker may be wrong.")
+    for part in parts:
+        notes += part["notes"]
     return {
         "version": 1,
         "verdict": verdict,
@@ -176,6 +183,7 @@ def result(explored, checker, selection, done, marks=None):
         "verdicts": {name: count for name, count in counts.items() if count},
         "bugs": found,
         "notes": notes,
+        **(more or {}),
     }
 
 
@@ -210,6 +218,10 @@ def lines(found):
         ", ".join(found["platforms"]),
         ", ".join("%d %s" % (count, name) for name, count in found["verdicts"].items()) or "none",
     )
+    if "reads" in found:
+        yield "%(rounds)d rounds; the checker reads %(lines)d lines in %(ranges)d ranges" % (
+            found["reads"]
+        )
     for bug in found["bugs"]:
         example = bug["example"]
         yield ""
@@ -227,8 +239,37 @@ def lines(found):
             yield "    " + text
         for line in example["output"].strip().splitlines()[-3:]:
             yield "  printed: " + line[:200]
+    yield from _nested_lines(found.get("nested"))
     for note in found["notes"]:
         yield note
+
+
+def _nested_lines(found):
+    """What became of recoveries that were cut."""
+    if not found:
+        return
+    yield ""
+    yield "%d recoveries recorded, %d images of them checked: %s" % (
+        *(found["recoveries"], found["images"]),
+        ", ".join("%d %s" % (count, name) for name, count in found["verdicts"].items()) or "none",
+    )
+    for bug in found["bugs"]:
+        first, second = bug["recovered"], bug["minimal"] or bug["example"]
+        yield ""
+        yield "Recovery bug %d: %s (%d images of %d recoveries)" % (
+            *(bug["number"], describe(bug), bug["images"], bug["recoveries"]),
+        )
+        yield "  cause: " + "; ".join(bug["cause"])
+        yield "  first cut: image %s, behind event %d, %s, plan %s" % (
+            *(first["image"], first["behind"], first["platform"], first["plan"]),
+        )
+        yield "  second cut: image %s, behind event %d of %s/%s, plan %s" % (
+            *(second["image"], second["behind"], bug["folder"], "recovery.trace", second["plan"]),
+        )
+        for text in list(lost_lines(second["lost"]))[:IMAGES_MAX]:
+            yield "    " + text
+        for line in bug["example"]["output"].strip().splitlines()[-3:]:
+            yield "  printed: " + line[:200]
 
 
 # -- HTML
@@ -273,7 +314,30 @@ def section(found):
             )
         )
         parts.append("<pre>%s</pre>" % escape(example["output"]))
+    parts += _nested_parts(found.get("nested"))
     return "\n".join(parts)
+
+
+def _nested_parts(found):
+    """The part of the section about recoveries."""
+    if not found:
+        return
+    yield "<p>%d recoveries recorded, %d images of them.</p>" % (
+        *(found["recoveries"], found["images"]),
+    )
+    for bug in found["bugs"]:
+        first, second = bug["recovered"], bug["minimal"] or bug["example"]
+        yield "<h3>Recovery %d: %s</h3>" % (bug["number"], escape(describe(bug)))
+        rows = (
+            _row("cause", "; ".join(bug["cause"])),
+            _row("recoveries", bug["recoveries"]),
+            _row("first cut", "%(image)s, behind event %(behind)d, plan %(plan)s" % first),
+            _row("second cut", "%(image)s, behind event %(behind)d, plan %(plan)s" % second),
+            _row("recording", bug["folder"]),
+        )
+        yield "<table>%s</table>" % "".join(rows)
+        yield "<pre>%s</pre>" % escape("\n".join(lost_lines(second["lost"])))
+        yield "<pre>%s</pre>" % escape(bug["example"]["output"])
 
 
 def junit(found):
@@ -287,6 +351,15 @@ def junit(found):
         )
         for bug in found["bugs"]
     ]
+    nested = (found.get("nested") or {"bugs": ()})["bugs"]
+    cases += [
+        '<testcase classname="crash-check" name=%s><failure message=%s/></testcase>'
+        % (
+            attribute("recovery bug %d: %s" % (bug["number"], "; ".join(bug["cause"]))),
+            attribute("%s, image %s" % (describe(bug), bug["example"]["image"])),
+        )
+        for bug in nested
+    ]
     name = "%d images" % found["checked"]
     inner = ""
     if found["verdict"] == "none":
@@ -294,7 +367,7 @@ def junit(found):
     cases.append(
         '<testcase classname="crash-check" name=%s>%s</testcase>' % (*(attribute(name), inner),)
     )
-    failures = len(found["bugs"])
+    failures = len(found["bugs"]) + len(nested)
     return (
         '<?xml version="1.0"?>\n<testsuite name=%s tests="%d" failures="%d" errors="%d">\n%s\n'
         "</testsuite>\n"

@@ -2,7 +2,8 @@
 """Checks of images: several VMs side by side, a journal, and a line of progress.
 
 `Judge` is what a worker needs: start(name) returns something that checks, restart(name) makes it
-anew.  Here that is a VM (check_lab.py); tests have judges without VMs.
+anew; reads: it notes what checks read.  Here that is a VM (check_lab.py); tests have judges without
+VMs.
 """
 import hashlib
 import queue
@@ -11,6 +12,7 @@ import time
 
 from . import verdicts
 from .errors import LabError
+from .read_lines import Lines
 
 FAILURES_MAX = 5  # one after the other: then the tool is what fails
 PROGRESS_S = 2.0
@@ -21,9 +23,12 @@ REFUSED = ("another base", "other NVDIMMs")
 def order(unit, promises):
     """(script, input) that a checker gets for a unit."""
     one = unit.occurrences[0]
+    outer = one.get("outer", one)  # the cut before that whose recovery was cut (check_nested.py)
     lines = "export CRASH_BEHIND=%d CRASH_PLATFORM=%s CRASH_IMAGE=%s" % (
-        *(one["behind"], one["platforms"][0], unit.image),
+        *(outer["behind"], one["platforms"][0], unit.image),
     )
+    if outer is not one:
+        lines += " CRASH_RECOVERY=%d" % one["behind"]
     if unit.promises is None:
         return lines + '; eval "$1"', b""
     text = "".join(line + "\n" for line in promises[: unit.promises]) or "\n"
@@ -42,16 +47,18 @@ def verdict_of(found):
     return "bug" if found.status else "good", found.status, output
 
 
-def check_unit(vm, explored, unit, promises, timeout, repeat):
-    """The members of a line of the journal about a unit.  A bad verdict is checked again."""
+def check_unit(vm, explored, unit, promises, timeout, repeat, reads=None):
+    """The members of a line of the journal about a unit.  A bad verdict is checked again.
+
+    reads: a Lines that gets what the checks read."""
     script, data = order(unit, promises)
-    path = explored.path(unit.image)
-    path = path.absolute() if path else ""
     path = explored.path(unit.image)
     path = path.absolute() if path else ""
     first, attempts, ms = None, 0, 0.0
     while attempts < repeat:
         found = vm.check(path, script, data, timeout)
+        if reads is not None:
+            reads.add(vm.reads())
         attempts += 1
         ms += sum(found.milliseconds)
         verdict, status, output = verdict_of(found)
@@ -100,21 +107,26 @@ class Progress:
 
 
 class Run:
-    """Checks units in the VMs of a judge, and writes each verdict to a journal."""
+    """Checks units in the VMs of a judge, and writes each verdict to a journal.
 
-    def __init__(self, judge, explored, promises, timeout, repeat, identity):
+    lines: the Lines that earlier checks read; a line of the journal has what is new in it."""
+
+    def __init__(self, judge, explored, promises, timeout, repeat, identity, lines=None):
         self.judge, self.explored, self.promises = judge, explored, promises
+        self.lines = lines
         self.timeout, self.repeat, self.identity = timeout, repeat, identity
         self.todo, self.found = queue.SimpleQueue(), queue.SimpleQueue()
         self.stop = threading.Event()
 
     def _one(self, name, vm, unit):
         """(VM, members of the line): a VM that broke is made anew, and the unit checked again."""
+        reads = Lines() if self.lines is not None else None
         for last in (False, True):
             try:
-                return vm, check_unit(
-                    vm, self.explored, unit, self.promises, self.timeout, self.repeat
+                one = check_unit(
+                    vm, self.explored, unit, self.promises, self.timeout, self.repeat, reads
                 )
+                return vm, one if reads is None else dict(one, reads=reads.ranges())
             except (LabError, OSError) as error:
                 if any(words in str(error) for words in REFUSED):
                     raise LabError(
@@ -164,6 +176,8 @@ class Run:
                         raise one
                     continue
                 more = {} if unit.promises is None else {"promises": unit.promises}
+                if self.lines is not None:
+                    one = dict(one, reads=self.lines.add(one.get("reads", ())))
                 if before is not None:
                     one = confirmed(one, before[verdicts.key_of({"image": unit.image, **more})])
                 journal.add(unit.image, check=self.identity, **one, **more)

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import check, check_report, compare, keep, merge, reduce
+from . import check, check_nested, check_reads, check_report, compare, keep, merge, reduce
 from .explored import Explored
 
 CHECK_TEXT = """Judges crash images: each is given to a shell script in a VM, whose status 0 means
@@ -61,6 +61,11 @@ def do_check(args):
         return keep.judge(args, say)
     explored = Explored(args.explored)
     checker = check.checker_of(args, explored)
+    quiet = (lambda text: None) if args.json else say
+    if args.reads:
+        rounds = check_reads.run(explored, checker, args, quiet)
+        parts = (rounds.explored, checker, rounds.selection, rounds.marks, rounds.done)
+        return _judged(args, *parts, quiet, {"reads": rounds.info})
     selection = check.Selection(explored, args.platform, args.promises, args.limit, args.shard)
     if not selection.mine:
         say(
@@ -77,12 +82,21 @@ def do_check(args):
     marks = None
     if args.compare:
         marks = compare.states(explored, selection.platforms[0], args.promises)
-    quiet = (lambda text: None) if args.json else say
-    done = check.check(explored, checker, selection, marks, args, quiet)
-    found = check_report.result(explored, checker, selection, done, marks)
+    nested = check_nested.Nested(explored, checker, selection, args, quiet) if args.nested else None
+    platform, more = selection.platforms[0], {}
+    with check.Judges(explored, checker, platform, args.jobs, quiet) as judges:
+        done = check.check(explored, checker, selection, marks, args, quiet, judges)
+        if nested:
+            more["nested"] = nested.run(judges, done)
+    return _judged(args, explored, checker, selection, marks, done, quiet, more)
+
+
+def _judged(args, explored, checker, selection, marks, done, quiet, more):
+    """The result of a check, with minimal examples; returns the exit status."""
+    found = check_report.result(explored, checker, selection, done, marks, more)
     if found["bugs"] and not args.no_reduce and not args.shard:
         if reduce.reduce_all(explored, checker, selection, found, marks, done, quiet):
-            found = check_report.result(explored, checker, selection, done, marks)
+            found = check_report.result(explored, checker, selection, done, marks, more)
     if args.shard:
         return _show(args, found)  # the files of results are those of all shards
     return _end(args, explored.folder, found)
@@ -164,6 +178,31 @@ def _add_check(verbs, judging):
         "--promises",
         action="store_true",
         help="give the script the promises that are in force, in /run/crash/promises",
+    )
+    add_option(
+        "--reads",
+        action="store_true",
+        help="make the images that differ in what the checker reads, until it reads nothing new; "
+        "results are in EXPLORED/%s" % check_reads.FOLDER,
+    )
+    add_option(
+        "--nested",
+        action="store_true",
+        help="cut the power again while the script recovers from a good image: what it does is "
+        "recorded and explored, and it judges these images, too",
+    )
+    add_option(
+        "--nested-strategy",
+        default=check_nested.STRATEGY,
+        metavar="LIST",
+        help="the images of a recovery, as of crash explore [%(default)s]",
+    )
+    add_option(
+        "--nested-images",
+        type=_positive(int, 1, 1 << 40),
+        default=check_nested.IMAGES,
+        metavar="N",
+        help="at most so many images of each recovery [%(default)s]",
     )
     add_option(
         "--timeout",

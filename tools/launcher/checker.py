@@ -15,6 +15,7 @@ The VM should have no adapter (`up --driver none`): a rewind resets adapters.
 """
 import json
 import re
+import secrets
 import selectors
 import time
 from collections import namedtuple
@@ -41,6 +42,7 @@ OUTPUT_MAX = 1 << 20  # octets of a verdict's output; of the console's, too
 ENDED = ("shutdown", "guest-panicked", "internal-error", "prelaunch", "watchdog")
 TRIES = 50  # for a machine that is in the middle of its reset
 IDLE_S = 0.5
+MACHINE = "recovery"  # its name in a recording
 # What the guest's kernel says on its console, the gravest first.
 SIGNS = (
     ("panic", re.compile(rb"Kernel panic - not syncing")),
@@ -104,12 +106,12 @@ class CheckerVM:
 
     # -- the kept state
 
-    def prepare(self, warm=None, limit=60.0):
+    def prepare(self, warm=None, limit=60.0, reads=False):
         """Keeps the state of the VM with the present content of its persistent memory.
 
         warm: a script that runs once before, whose changes of persistent memory are undone (others
         are not).  So the guest has its programs in memory, and QEMU has translated them.  None: the
-        checker's; "": none."""
+        checker's; "": none.  reads: what checks read of persistent memory is noted, for reads()."""
         self.monitor.run("set-action", shutdown="pause")
         self._set("rewind-keep", True)
         warm = self.script if warm is None else warm
@@ -124,6 +126,8 @@ class CheckerVM:
             if self._wait(start + limit):
                 raise LabError("VM %s does not get ready to check" % self.name, None, TIMEOUT)
         self._set("rewind-keep", True)
+        if reads:
+            self._set("rewind-reads", True)
 
     def end(self):
         """Puts the VM back and forgets the kept state: the media are the files again."""
@@ -134,12 +138,18 @@ class CheckerVM:
         """What the last rewind cost, by part: a dict."""
         return json.loads(self.monitor.run("qom-get", path=domain.OBJECT, property="rewind-state"))
 
+    def reads(self):
+        """What the VM has read of its persistent memory since the last check began: ranges of
+        lines, [address, length], in ascending order."""
+        return json.loads(self.monitor.run("qom-get", path=domain.OBJECT, property="rewind-lines"))
+
     # -- checks
 
-    def check(self, image="", script="", data=b"", timeout=10.0):
+    def check(self, image="", script="", data=b"", timeout=10.0, trace=None):
         """Returns the verdict about an image: the path of a file, or "" for the kept content.
 
-        data: what the script reads from its standard input."""
+        data: what the script reads from its standard input; trace: the path of a recording of what
+        the VM does, which is complete on return."""
         start = time.monotonic()
         if not self.in_step:
             self._reconnect()
@@ -149,6 +159,8 @@ class CheckerVM:
         order = script.rstrip("\n") + "\n" if script else ""
         if {"#.", "#:"} & set(order.split("\n")):
             raise LabError("a script for a checker has no lines #. and #:")
+        if trace:
+            self._record(trace)
         order = order.encode() + (START_WITH_INPUT if data else START)
         for at in range(0, len(order + data), agent.CHUNK):
             self.session.send(b"i", (order + data)[at : at + agent.CHUNK])
@@ -157,11 +169,24 @@ class CheckerVM:
         begun = time.monotonic()
         kind = self._run(begun + timeout)
         done = time.monotonic()
+        if trace:
+            self._end_record(trace)
         self.in_step = kind == "exit" and not data
         times = tuple(round(each * 1e3, 3) for each in (begun - start, done - begun))
         return Verdict(
             self._judged(kind), self.session.status, self.output, self.written, self.said, times
         )
+
+    def _record(self, path):
+        self.monitor.run(
+            "staghorn-record-start",
+            **{"file": str(path), "run-id": secrets.token_hex(16), "machine": MACHINE},
+        )
+
+    def _end_record(self, path):
+        found = self.monitor.run("staghorn-record-stop")
+        if found["state"] != "complete":
+            raise LabError("the recording %s failed: %s" % (path, found.get("error")))
 
     def _clear(self):
         self.output, self.written, self.said = b"", 0, b""

@@ -103,6 +103,15 @@ def extent_of(one, folder):
     return Extent(name, address, size, one["hash"], file)
 
 
+def evenly(items, limit):
+    """At most so many of a list, taken evenly, the first and the last among them."""
+    if limit >= len(items):
+        return items
+    if limit <= 1:
+        return items[:limit]
+    return [items[at * (len(items) - 1) // (limit - 1)] for at in range(limit)]
+
+
 class Explored:
     """A folder of results of `crash explore --strategy`."""
 
@@ -162,6 +171,13 @@ class Explored:
         paths = [self.folder / str(each) for each in paths or ()]
         return paths if all(path.is_file() for path in paths) else []
 
+    def content(self):
+        """The options of the exploration that say what the trace begins with."""
+        found = self.result.get("source")
+        words = found.get("options") if isinstance(found, dict) else None
+        rows = zip((words or ())[::2], (words or ())[1::2])
+        return [word for row in rows if row[0] in ("--onto", "--base") for word in row]
+
     def symbols(self):
         """The programs whose names `crash explore` was given, as far as they are still there."""
         found = self.result.get("source")
@@ -191,11 +207,7 @@ class Explored:
                 key = one["image"], one["promises"] if promises else None
                 groups.setdefault(key, []).append(dict(one, platforms=here))
         found = [Unit(*key, tuple(occurrences)) for key, occurrences in groups.items()]
-        if limit is None or limit >= len(found):
-            return found
-        if limit == 1:
-            return found[:1]
-        return [found[at * (len(found) - 1) // (limit - 1)] for at in range(limit)]
+        return found if limit is None else evenly(found, limit)
 
 
 def promise_line(promise):

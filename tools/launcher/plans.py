@@ -28,6 +28,7 @@ def _explorer(explored, folder, wanted):
     command = [str(paths.explorer()), "--out", str(folder), "--plans", str(file)]
     if explored.target:
         command += ["--target", explored.target]
+    command += explored.content()
     command += map(str, explored.traces())
     done = subprocess.run(
         command,

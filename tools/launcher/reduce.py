@@ -61,11 +61,14 @@ class Reducer:
     def __init__(self, explored, vm, timeout, promises=None, marks=None, done=None):
         self.explored, self.vm, self.timeout = explored, vm, timeout
         self.promises, self.marks, self.done = promises, marks, done
+        self.outer = None  # of an image of a recovery: the occurrence that was recovered
         self.checks, self.platform = 0, None
         self.known = {}  # deviations to (occurrence, bad)
 
     def _is_bad(self, occurrence, bug):
         number = bug["example"]["promises"]
+        if self.outer:
+            occurrence = dict(occurrence, outer=self.outer)
         unit = Unit(occurrence["image"], number, (occurrence,))
         one = check_unit(self.vm, self.explored, unit, self.promises or [], self.timeout, 1)
         self.checks += 1
@@ -134,7 +137,7 @@ class Reducer:
         }
 
 
-def _with_events(explored, one):
+def with_events(explored, one):
     """Adds the lost stores, with their issuers."""
     numbers = check_report.lost_of(one)
     events = plans.events(explored.trace(), numbers, explored.symbols())
@@ -169,7 +172,7 @@ def reduce_all(explored, checker, selection, found, marks, done, say):
                 "bug %d: %d of %d deviations are needed (%d checks)"
                 % (bug["number"], len(one["deviations"]), one["from"], reducer.checks)
             )
-            known[key_of(bug)] = _with_events(explored, one)
+            known[key_of(bug)] = with_events(explored, one)
             explore.write(path, json.dumps(known, indent=1) + "\n")
     return True
 

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of `crash check --reads` and `--nested` with explorers and judges that are no machines;
+tests/vm/core has real ones."""
+import contextlib
+import json
+import random
+import sys
+from pathlib import Path
+
+import cases
+
+sys.dont_write_bytecode = True
+from judges import (  # noqa: E402
+    ADR,
+    IMAGES,
+    Judge,
+    judged_by,
+    make_explored,
+    occurrence,
+    options,
+    refused,
+)
+from launcher import check, check_nested, check_reads, check_report  # noqa: E402
+from launcher import check_verbs, explore, explored, read_lines, reduce, verdicts  # noqa: E402
+from launcher.errors import LabError, UsageError  # noqa: E402
+
+BASE = 0x100000000
+LINES = 4  # image n + 1 has lost the lines of the bits of n
+CASES = []
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def address(line):
+    return BASE + 64 * 5 * line
+
+
+class Reader(Judge):
+    """Reads line 0; line 1 if 0 is lost; line 2 if both are, which is bad if it is lost, too.  It
+    never reads line 3."""
+
+    def __init__(self, ends_after=None):
+        super().__init__({8: ("exit", 1), 16: ("exit", 1)})
+        self.ends_after = ends_after
+
+    def check(self, *words):
+        if self.ends_after is not None and len(self.seen) >= self.ends_after:
+            raise KeyboardInterrupt
+        return super().check(*words)
+
+    def reads(self):
+        lost = IMAGES.index(self.seen[-1])
+        count = 1
+        while count < 3 and lost >> (count - 1) & 1:
+            count += 1
+        return [[address(line), 64] for line in range(count)]
+
+
+class Explorer:
+    """Stands for explore.explore: images of the lines that the file names, all else survives."""
+
+    def __init__(self, left_out=0):
+        self.calls, self.left_out = [], left_out
+
+    def __call__(self, recording, output, words, programs, quiet):
+        assert words[-4:-1] == ["--strategy", "reads", "--reads"] and quiet, words
+        assert ("--domain", "adr") in list(zip(words, words[1:])) and "only" not in words
+        text = Path(words[-1]).read_text()
+        known = {int(line.split()[0], 16) for line in text.splitlines()}
+        lines = [n for n in range(LINES) if address(n) in known]
+        self.calls.append(lines)
+        images = []
+        for bits in range(1 << LINES):
+            if all(bits >> n & 1 <= (n in lines) for n in range(LINES)):
+                lost = [{"question": n, "answer": 0} for n in lines if bits >> n & 1]
+                images.append(dict(occurrence(bits + 1, ADR, deviations=lost), behind=10))
+        make_explored(output, images)
+        row = {"images": {"points-left-out": self.left_out, "points-cut-short": 0}}
+        rows = [{"platform": name, "claimed": True, **row} for name in ADR]
+        (output / "result.json").write_text(json.dumps({"platforms": rows}))
+        return explore.NO_VERDICT, {"platforms": rows}, output
+
+
+class Never:
+    """An exploration of a recording that is there."""
+
+    @staticmethod
+    def make(folder):
+        make_explored(folder)
+        (folder.parent / "beta.trace").write_bytes(b"")
+        source = {
+            "traces": ["../beta.trace"],
+            "options": ["--domain", "adr", "--strategy", "only"],
+            "symbols": [],
+        }
+        rows = [{"platform": name, "claimed": True} for name in ADR]
+        found = {"source": source, "platforms": rows}
+        (folder / "result.json").write_text(json.dumps(found))
+        return explored.Explored(folder)
+
+
+@contextlib.contextmanager
+def explored_by(explorer):
+    before, explore.explore = explore.explore, explorer
+    try:
+        yield explorer
+    finally:
+        explore.explore = before
+
+
+def read(found, judge, explorer, **more):
+    """A check with --reads; returns its Rounds."""
+    args = options(reads=True, **more)
+    checker = check.checker_of(args, found)
+    with judged_by(judge), explored_by(explorer):
+        return check_reads.run(found, checker, args, lambda text: None)
+
+
+@case
+def sets_of_lines(_folder):
+    """A set of lines says which of those that are added are new"""
+    rng, bits = random.Random(3), set()
+    lines = read_lines.Lines()
+    for _ in range(300):
+        ranges = [(rng.randrange(6000), rng.randrange(1, 300)) for _ in range(rng.randrange(4))]
+        more = {n for at, size in ranges for n in range(at // 64, (at + size - 1) // 64 + 1)}
+        new = lines.add([list(each) for each in ranges])
+        assert {at // 64 + n for at, size in new for n in range(size // 64)} == more - bits
+        bits |= more
+        assert len(lines) == len(bits)
+        found = lines.ranges()
+        assert all(x[0] + x[1] < y[0] for x, y in zip(found, found[1:])), found
+    assert lines.text().splitlines()[0] == "%#x %d" % tuple(lines.ranges()[0])
+    for wrong in ([[0, 0]], [[-64, 64]], [["a", 1]], [[1 << 64, 64]], 7):
+        assert "cannot be" in refused(LabError, lines.add, wrong), wrong
+
+
+@case
+def reading(folder):
+    """Images are made of what the checker reads, until it reads nothing new"""
+    found, judge, explorer = Never.make(folder / "e"), Reader(), Explorer()
+    rounds = read(found, judge, explorer)
+    assert explorer.calls == [[], [0], [0, 1], [0, 1, 2]], explorer.calls
+    assert sorted(set(judge.seen), key=IMAGES.index) == IMAGES[:8], judge.seen
+    assert judge.seen.count(IMAGES[7]) == 2  # a bad one is checked twice, others once
+    assert len(judge.seen) == 9
+    info = rounds.info
+    assert (info["rounds"], info["lines"], info["ranges"]) == (4, 3, 3), info
+    assert info["complete"] and not info["notes"], info
+    assert (folder / "e" / "reads" / "reads.txt").read_text() == rounds.lines.text()
+    more = {"reads": info}
+    parts = (rounds.explored, rounds.checker, rounds.selection, rounds.done)
+    result = check_report.result(*parts, more=more)
+    assert result["verdict"] == "bugs" and result["reads"]["rounds"] == 4
+    assert any("reads 3 lines" in line for line in check_report.lines(result))
+    # The same command checks nothing again.
+    again = Reader()
+    assert read(found, again, Explorer()).info["lines"] == 3 and not again.seen
+
+
+@case
+def reading_goes_on(folder):
+    """A check with --reads that was ended knows what it has read, and does nothing twice"""
+    for ends_after in range(9):
+        found = Never.make(folder / str(ends_after))
+        first = Reader(ends_after)
+        with contextlib.suppress(KeyboardInterrupt):
+            read(found, first, Explorer())
+            raise AssertionError("it did not end")
+        judge = Reader()
+        rounds = read(found, judge, Explorer())
+        assert len(rounds.lines) == 3 and rounds.info["complete"]
+        done = verdicts.read(rounds.folder / "verdicts.jsonl")
+        assert sorted(done, key=IMAGES.index) == IMAGES[:8]
+        twice = set(first.seen) & set(judge.seen)
+        assert twice <= {IMAGES[7]}, (ends_after, twice)
+
+
+@case
+def reading_limits(folder):
+    """What --limit and --max-images leave out is said; other journals are refused"""
+    found = Never.make(folder / "a")
+    rounds = read(found, Reader(), Explorer(), limit=3)
+    assert len(rounds.done) == 3 and rounds.info["images-left-out"] == 1, rounds.info
+    assert "Not all that the checker reads was explored" in rounds.info["notes"][0]
+    rounds = read(Never.make(folder / "b"), Reader(), Explorer(left_out=2))
+    assert rounds.info["points-left-out"] == 4 and "--max-images" in rounds.info["notes"][0]
+    for more in ({"shard": "1/2"}, {"journal": "x"}):
+        words = refused(UsageError, lambda more=more: read(found, Reader(), Explorer(), **more))
+        assert "goes with neither" in words
+    (folder / "beta.trace").unlink()
+    assert "is not there" in refused(LabError, read, found, Reader(), Explorer())
+
+
+# -- recoveries
+
+
+class Recovering(Judge):
+    """Good about all images but 30; a recording is a file with the name of the image."""
+
+    def __init__(self, table=None):
+        super().__init__({30: ("exit", 1)} if table is None else table)
+        self.traces = []
+
+    def check(self, path, script, data, timeout, trace=None):
+        if trace:
+            self.traces.append(Path(path).stem)
+            Path(trace).write_text(Path(path).stem)
+        return super().check(path, script, data, timeout)
+
+
+class Second:
+    """Stands for explore.explore: a recovery of image 2 leaves images 21 and 30, others 21."""
+
+    def __init__(self):
+        self.words = []
+
+    def __call__(self, recording, output, words, programs, quiet):
+        self.words.append(words)
+        numbers = (21, 30) if Path(recording).read_text() == IMAGES[1] else (21,)
+        line = [{"question": 1, "answer": 0, "what": "line"}]
+        make_explored(output, [occurrence(n, ADR, deviations=line) for n in numbers])
+        row = {"images": {"points-left-out": 1}}
+        found = {"platforms": [{"platform": name, "claimed": True, **row} for name in ADR]}
+        (output / "result.json").write_text(json.dumps(found))
+        return explore.NO_VERDICT, found, output
+
+
+def recover(found, judge, explorer, **more):
+    """A check with --nested; returns its result."""
+    args = options(nested=True, no_reduce=True, **more)
+    checker = check.checker_of(args, found)
+    selection = check.Selection(found, args.platform, args.promises, args.limit, args.shard)
+    with judged_by(judge), explored_by(explorer):
+        nested = check_nested.Nested(found, checker, selection, args, lambda text: None)
+        with check.Judges(found, checker, "adr,ddio=on", 1, print) as judges:
+            done = check.check(found, checker, selection, None, args, lambda text: None, judges)
+            info = nested.run(judges, done)
+    return check_report.result(found, checker, selection, done, None, {"nested": info})
+
+
+@case
+def recovering(folder):
+    """Recoveries of good images are cut; a bad image of one of them is a bug of the recovery"""
+    images = [occurrence(n, ADR, deviations=[]) for n in (1, 2, 3, 30)]
+    found, judge, explorer = make_explored(folder / "e", images), Recovering(), Second()
+    result = recover(found, judge, explorer)
+    assert judge.traces == IMAGES[:3], judge.traces  # a bad image has no recovery
+    info = result["nested"]
+    assert (info["recoveries"], info["images"], info["left-out"]) == (3, 4, 6), info
+    (bug,) = info["bugs"]
+    assert bug["recovered"]["image"] == IMAGES[1] and bug["example"]["image"] == IMAGES[29], bug
+    assert bug["cause"] == ["a line"] and result["verdict"] == "bugs" and len(result["bugs"]) == 1
+    words = list(zip(explorer.words[1], explorer.words[1][1:]))
+    onto = str(found.path(IMAGES[1]).absolute())
+    base = "pmem0=%s" % found.extents[0].file.absolute()
+    for row in (("--onto", onto), ("--base", base), ("--domain", "adr"), ("--ddio", "off,on")):
+        assert row in words, (row, words)
+    # The script knows of both cuts.
+    scripts = [script for script, _ in judge.orders if "CRASH_RECOVERY" in script]
+    assert len(scripts) == 5 and "CRASH_BEHIND=10 " in scripts[0], scripts
+    assert "CRASH_RECOVERY=210" in scripts[0], scripts
+    # What shows a bug is kept, and nothing is done again.
+    kept = [path.name for path in (found.folder / "nested").iterdir()]
+    assert kept == [IMAGES[1]], kept
+    again = Recovering()
+    assert recover(found, again, Second()) == result and not again.seen
+    text = "\n".join(check_report.lines(result))
+    assert "3 recoveries" in text and "Recovery bug 1" in text and IMAGES[29] in text, text
+    assert "Recovery 1" in check_report.section(result)
+    assert check_report.junit(result).count("<failure") == 2
+
+
+@case
+def recovering_promises(folder):
+    """Images of a recovery are judged under the promises of the first cut"""
+    images = [dict(occurrence(2, ADR, deviations=[]), promises=n) for n in (1, 2)]
+    judge = Recovering({})
+    result = recover(make_explored(folder / "e", images), judge, Second(), promises=True)
+    assert result["verdict"] == "good" and result["nested"]["images"] == 4
+    counts = [data.decode().count("durable") for _, data in judge.orders]
+    assert sorted(counts) == [1] * 4 + [2] * 4, counts
+
+
+@case
+def recovering_doubt(folder):
+    """A recovery that fails when it is recorded is no verdict, and exclusive options are refused"""
+    images = [occurrence(n, ADR, deviations=[]) for n in (1, 2)]
+    judge = Recovering({2: lambda n: ("exit", int(n > 1))})
+    found = make_explored(folder / "e", images)
+    result = recover(found, judge, Second())
+    assert result["verdict"] == "none" and "when they were recorded" in result["notes"][0], result
+    for more in ({"shard": "1/2"}, {"compare": True}, {"reads": True}):
+        words = refused(UsageError, lambda more=more: recover(found, judge, Second(), **more))
+        assert "goes with none" in words
+    words = refused(UsageError, lambda: recover(found, judge, Second(), nested_images=7))
+    assert "another checker" in words
+
+
+@case
+def recovering_minimal(folder):
+    """The minimal example of a second cut is made on top of the image of the first one"""
+    source = {"options": ["--onto", "/i", "--domain", "adr", "--base", "pmem0=/b"]}
+    make_explored(folder / "e")
+    (folder / "e" / "result.json").write_text(json.dumps({"source": source}))
+    found = explored.Explored(folder / "e")
+    assert found.content() == ["--onto", "/i", "--base", "pmem0=/b"]
+    judge = Judge({})
+    reducer = reduce.Reducer(found, judge, 1.0)
+    reducer.outer = occurrence(7, ADR)
+    bug = {"verdict": "bug", "status": 1, "example": {"promises": None}}
+    reducer._is_bad(occurrence(3, ADR), bug)  # pylint: disable=protected-access
+    assert "CRASH_BEHIND=70 " in judge.orders[0][0], judge.orders
+    assert check_verbs.do_check
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))
