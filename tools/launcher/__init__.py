@@ -47,6 +47,9 @@ check_run.py   checks in several VMs, with a journal
 check_report.py    bugs of a check: JSON, HTML, JUnit
 compare.py     what a checker prints, compared with the run's own states
 reduce.py      minimal examples
+read_lines.py  sets of lines that checkers read
+check_reads.py     images that differ in what the checker reads, in rounds
+check_nested.py    power cuts while a checker recovers from a cut
 merge.py       verdicts of several checks become one
 keep.py        a bug as one file
 check_verbs.py the options of crash check, merge and keep

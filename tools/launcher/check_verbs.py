@@ -148,37 +148,8 @@ def _add_vm(add_option):
     )
 
 
-def _add_check(verbs, judging):
-    parser = verbs.add_parser(
-        "check",
-        help="judge crash images by a script in a VM",
-        description=CHECK_TEXT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="staghorn crash check [options] EXPLORED",
-    )
-    add_option = parser.add_argument
-    add_option("--script", metavar="TEXT", help="the checker: a shell script for the VM")
-    add_option("--script-file", metavar="FILE", help="the same, in a file")
-    add_option("--setup", metavar="TEXT", help="a script that prepares the VM once")
-    add_option("--setup-file", metavar="FILE", help="the same, in a file")
-    add_option(
-        "--copy",
-        action="append",
-        default=[],
-        metavar="FILE:PATH",
-        help="copy a file of the host into the VM, before the setup; may be repeated",
-    )
-    add_option(
-        "--compare",
-        action="store_true",
-        help="what the script prints is the program's state: at a crash point between two marks "
-        "it has to be what it prints about the run at one of the two",
-    )
-    add_option(
-        "--promises",
-        action="store_true",
-        help="give the script the promises that are in force, in /run/crash/promises",
-    )
+def _add_again(add_option):
+    """Options about images that are made while images are checked."""
     add_option(
         "--reads",
         action="store_true",
@@ -204,6 +175,45 @@ def _add_check(verbs, judging):
         metavar="N",
         help="at most so many images of each recovery [%(default)s]",
     )
+
+
+def _add_checker(add_option):
+    """Options about the script and what it finds."""
+    add_option("--script", metavar="TEXT", help="the checker: a shell script for the VM")
+    add_option("--script-file", metavar="FILE", help="the same, in a file")
+    add_option("--setup", metavar="TEXT", help="a script that prepares the VM once")
+    add_option("--setup-file", metavar="FILE", help="the same, in a file")
+    add_option(
+        "--copy",
+        action="append",
+        default=[],
+        metavar="FILE:PATH",
+        help="copy a file of the host into the VM, before the setup; may be repeated",
+    )
+    add_option(
+        "--compare",
+        action="store_true",
+        help="what the script prints is the program's state: at a crash point between two marks "
+        "it has to be what it prints about the run at one of the two",
+    )
+    add_option(
+        "--promises",
+        action="store_true",
+        help="give the script the promises that are in force, in /run/crash/promises",
+    )
+
+
+def _add_check(verbs, judging):
+    parser = verbs.add_parser(
+        "check",
+        help="judge crash images by a script in a VM",
+        description=CHECK_TEXT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="staghorn crash check [options] EXPLORED",
+    )
+    add_option = parser.add_argument
+    _add_checker(add_option)
+    _add_again(add_option)
     add_option(
         "--timeout",
         type=_positive(float, 0.1, 86400.0),

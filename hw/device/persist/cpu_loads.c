@@ -3,8 +3,8 @@
  * Staghorn: loads of CPUs from persistent memory, and what every event of a CPU has.
  *
  * Our patch to QEMU (exec/load-track.h) watches loads from chosen pages: those with bad lines,
- * where a load may end in a machine check (domain_mce.c), and all of them while a recording runs, or
- * while it is noted which lines are loaded (rewind_reads.c).
+ * where a load may end in a machine check (domain_mce.c), and all of them while a recording runs
+ * or while it is noted which lines are loaded (rewind_reads.c).
  *
  * A load proves that what it read had left whoever wrote it.  Most loads prove nothing new
  * (recorder_loads.c), and are not held up.  One that may prove something is done again under the

@@ -4,7 +4,7 @@
  * since the last rewind.  A checker that reads few lines judges images alike that differ in others.
  *
  *   rewind-reads = true  CPUs' loads are noted from now on; a state has to be kept
- *   rewind-lines         reads as JSON: [ADDRESS, LENGTH] of each range of lines, in ascending order
+ *   rewind-lines         reads as JSON: [ADDRESS, LENGTH] of each range of lines, ascending
  *
  * A bit for each line.  vCPU threads set bits, the main thread clears all of them while they are
  * stopped, and asks at any time.  Bits of lines that nobody loads take no memory of the host.
