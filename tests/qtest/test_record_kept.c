@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recordings of a machine whose state is kept (rewind-keep): its media are private then, so what
- * they have is not in their file.
+ * A machine whose state is kept (rewind-keep).  Recordings: its media are private then, so what
+ * they have is not in their file.  And when loads of CPUs cannot be noted (rewind-reads).
  */
 #include <glib.h>
 #include <string.h>
@@ -101,10 +101,37 @@ static void is_not_put_back(void)
     finish();
 }
 
+static void refuses(const char *value, const char *words)
+{
+    g_autofree char *answer = rig_try_set("rewind-reads", value);
+
+    if (!strstr(answer, words)) {
+        T_FAIL("rewind-reads=%s: %s", value, answer);
+    }
+}
+
+/* Loads of CPUs are noted in a kept state only, and with TCG only. */
+static void notes_no_loads(void)
+{
+    g_autofree char *lines = NULL;
+
+    rig_start_anonymous(128, PM_MIB, "");
+    refuses("true", "no state is kept");
+    rig_set("rewind-reads", "false");
+    rig_set("rewind-keep", "true");
+    refuses("true", "-accel tcg only");
+    lines = rig_get("rewind-lines");
+    T_TRUE(strstr(lines, "loads are not noted") != NULL);
+    rig_set("rewind", "\"\"");
+    rig_set("rewind-keep", "false");
+    rig_stop_anonymous();
+}
+
 static const struct t_case cases[] = {
     { "a recording has the private pages of a kept state", has_private_pages },
     { "a recording has the file's pages of a kept state", has_file },
     { "a machine that is recorded is not put back", is_not_put_back },
+    { "loads are noted in a kept state, with TCG", notes_no_loads },
 };
 
 T_MAIN(cases)
