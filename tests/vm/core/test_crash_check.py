@@ -2,8 +2,9 @@
 """Crash images of right and of wrong programs, judged in VMs by the program's own check.
 # timeout: 1500
 
-The programs are recorded once, in an unmodified guest; crash_hash finds an entry whose key is there
-and whose value is not.
+The programs are recorded once, in an unmodified guest.  crash_hash finds an entry whose key is
+there and whose value is not.  What is wrong with crash_mirror takes two lost lines, so only images
+of what its check reads show it; what is wrong with a recovery of crash_undo takes a second cut.
 """
 import json
 import os
@@ -18,9 +19,20 @@ import labtest
 import programs
 
 ENTRIES = 5
-PROGRAM = Path(programs.FOLDER).joinpath("crash_hash").resolve()
+RECORDS, SLOTS = 3, 32  # of crash_mirror
+# Folder of the recording: program, and the words behind the device.
+RECORDED = {
+    "right": ("crash_hash", "right", ENTRIES, 1),
+    "no-flush": ("crash_hash", "no-flush", ENTRIES, 2),
+    "order": ("crash_hash", "order", ENTRIES, 3),
+    "mirror": ("crash_mirror", "right", RECORDS, 0),
+    "at-once": ("crash_mirror", "at-once", RECORDS, RECORDS),
+    "undo": ("crash_undo", "transfer"),
+}
+PROGRAMS = {row[0] for row in RECORDED.values()}
 SCRIPT = "crash_hash %s check" % programs.DAX
-COPY = ("--copy", "%s:/usr/bin/crash_hash" % PROGRAM)
+MIRROR = "crash_mirror %s check" % programs.DAX
+UNDO = "crash_undo %s " % programs.DAX
 VM = ("--vm-arg", "--timeout %d" % labtest.UP_LIMIT)
 LIMIT = 600  # seconds of a check, on a busy machine
 
@@ -36,33 +48,41 @@ class CrashCheck(labtest.LabCase):
         super().setUpClass()
         cls.place = Path(tempfile.mkdtemp(prefix="sg-check-"))
         cls.addClassCleanup(shutil.rmtree, cls.place)
-        programs.install(cls.lab, "beta", "crash_hash")
-        for session, method in enumerate(("right", "no-flush", "order"), 1):
-            words = ("crash_hash", programs.DAX, method, ENTRIES, session)
+        programs.install(cls.lab, "beta", *PROGRAMS)
+        for name, (program, *more) in RECORDED.items():
+            words = (program, programs.DAX, *more)
             cls.lab.run(
-                *("crash", "record", "--output", cls.place / method, "--", "beta", *words),
+                *("crash", "record", "--output", cls.place / name, "--", "beta", *words),
                 timeout=120,
             )
-            cls.explore(method, "all-but", cls.place / method / "explored")
+            strategy = "all-but" if program == "crash_hash" else "only,all-but"
+            cls.explore(name, strategy, cls.place / name / "explored")
         cls.lab.down()
 
+    @staticmethod
+    def file(script):
+        """The file of the program that a script begins with."""
+        return Path(programs.FOLDER).joinpath(script.split()[0]).resolve()
+
     @classmethod
-    def explore(cls, method, strategy, output):
+    def explore(cls, name, strategy, output):
         cls.lab.run(
             *("crash", "explore", "--strategy", strategy, "--domain", "adr,eadr", "--ddio", "on"),
-            *("--symbols", PROGRAM, "--output", output, cls.place / method),
+            *("--symbols", cls.file(RECORDED[name][0]), "--output", output, cls.place / name),
             status=None,
             timeout=120,
         )
 
-    def copy(self, method):
+    def copy(self, name):
         """A folder of images without verdicts, beside the traces."""
-        out = Path(tempfile.mkdtemp(dir=self.place / method))
-        shutil.copytree(self.place / method / "explored", out, dirs_exist_ok=True)
+        out = Path(tempfile.mkdtemp(dir=self.place / name))
+        shutil.copytree(self.place / name / "explored", out, dirs_exist_ok=True)
         return out
 
     def words(self, explored, *options, script=SCRIPT):
-        return ("crash", "check", *VM, *COPY, "--script", script, *options, explored)
+        name = script.split()[0]
+        copy = ("--copy", "%s:/usr/bin/%s" % (self.file(script), name)) if name in PROGRAMS else ()
+        return ("crash", "check", *VM, *copy, "--script", script, *options, explored)
 
     def check(self, explored, *options, status, script=SCRIPT):
         """A check; returns its result."""
@@ -203,6 +223,50 @@ class CrashCheck(labtest.LabCase):
         found = self.check(explored, "--promises", "--no-reduce", status=1, script=script)
         bad = {bug["example"]["promises"] for bug in found["bugs"]}
         self.assertEqual(bad, {ENTRIES})
+
+    def test_reads(self):
+        """A bug that takes two lost lines is found by images of what the checker reads"""
+        explored = self.copy("at-once")
+        found = self.check(explored, status=0, script=MIRROR)
+        self.assertEqual(found["verdicts"], {"good": found["images"]})
+        found = self.check(explored, "--reads", status=1, script=MIRROR)
+        (bug,) = found["bugs"]
+        self.assertEqual({name.split(",")[0] for name in bug["platforms"]}, {"adr"}, bug)
+        self.assertEqual(len(bug["minimal"]["deviations"]), 2, bug)
+        self.assertTrue(all("make_data" in x["issuer"] for x in bug["minimal"]["lost"]), bug)
+        self.assertTrue(found["reads"]["complete"], found["reads"])
+        # All first flags; of a record the second flag and the data, of both copies if it is broken.
+        self.assertEqual(found["reads"]["lines"], SLOTS + (2 + 3) * RECORDS)
+
+    def test_reads_right(self):
+        """A right program has no bad image of what the checker reads"""
+        found = self.check(self.copy("mirror"), "--reads", status=0, script=MIRROR)
+        self.assertEqual(found["verdicts"], {"good": found["images"]})
+        self.assertGreater(found["images"], 3 * RECORDS)
+        self.assertEqual(found["reads"]["lines"], SLOTS + 2 * RECORDS)
+        self.assertEqual(found["reads"]["notes"], [])
+
+    def test_nested(self):
+        """A recovery that cannot begin anew is found by a second cut, and only by that"""
+        found = self.check(self.copy("undo"), "--nested", status=1, script=UNDO + "hasty")
+        self.assertEqual(found["verdicts"], {"good": found["images"]})
+        self.assertEqual(found["nested"]["recoveries"], found["images"])
+        bugs = found["nested"]["bugs"]
+        self.assertEqual(
+            {text for bug in bugs for text in bug["cause"] if "restore" not in text}, set()
+        )
+        for bug in bugs:
+            self.assertEqual(len(bug["minimal"]["deviations"]), 1, bug)
+            self.assertIn("undone 0", bug["example"]["output"])
+
+    def test_nested_right(self):
+        """A recovery that may begin anew has no bad image"""
+        found = self.check(self.copy("undo"), "--nested", status=0, script=UNDO + "recover")
+        nested = found["nested"]
+        self.assertEqual(nested["recoveries"], found["images"])
+        self.assertEqual(nested["verdicts"], {"good": nested["images"]})
+        self.assertGreater(nested["images"], 2 * found["images"])
+        self.assertEqual(nested["notes"], [])
 
     def test_refused(self):
         """NVDIMMs at another place, a setup that writes to them, and wrong programs are errors"""
