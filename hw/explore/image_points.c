@@ -87,7 +87,7 @@ static void forget(struct sg_explore_images *x)
     g_hash_table_remove_all(x->known);
     g_hash_table_remove_all(x->where);
     g_ptr_array_set_size(x->all, 0);
-    x->listed = x->unlisted = x->cuts = x->in_force = 0;
+    x->listed = x->unlisted = x->cuts = x->in_force = x->demanded = 0;
 }
 
 bool sg_explore_images_again(struct sg_explore_images *x, const struct sg_crash_explorer *explorer)

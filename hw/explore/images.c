@@ -180,15 +180,12 @@ struct sg_persist *images_cut(struct sg_explore_images *x, const struct sg_persi
     return clone;
 }
 
-/* What the last cut answered otherwise, with events of the trace; NULL: too much to list. */
-static struct sg_crash_deviations *list_deviations(struct sg_explore_images *x,
-                                                   struct sg_crash_planner *plan, guint *omitted)
+/* x->deviations with events of the trace; NULL: too much to list. */
+static struct sg_crash_deviations *list_deviations(struct sg_explore_images *x, guint *omitted)
 {
     struct sg_crash_deviations *d = g_new(struct sg_crash_deviations, 1);
-    guint count;
+    guint count = x->deviations.all->len + x->deviations.lost->len;
 
-    sg_crash_plan_deviations(plan, &x->deviations);
-    count = x->deviations.all->len + x->deviations.lost->len;
     if (count > DEVIATIONS_EACH || x->listed + count > DEVIATIONS_ALL) {
         *omitted = x->deviations.all->len;
         x->unlisted++;
@@ -206,8 +203,9 @@ static struct sg_crash_deviations *list_deviations(struct sg_explore_images *x,
     return d;
 }
 
-static void add_occurrence(struct sg_explore_images *x, const struct occurrence *key,
-                           struct sg_crash_planner *plan, const struct sg_explore_plan *given)
+static struct occurrence *add_occurrence(struct sg_explore_images *x, const struct occurrence *key,
+                                         struct sg_crash_planner *plan,
+                                         const struct sg_explore_plan *given)
 {
     struct occurrence *new = g_memdup2(key, sizeof(*key));
     GString *text = g_string_new(NULL);
@@ -216,12 +214,54 @@ static void add_occurrence(struct sg_explore_images *x, const struct occurrence 
     if (given) {
         g_string_append_printf(text, " %u", given->number);
         new->number = given->number;
-    } else {
-        g_hash_table_add(x->where, new);
     }
     new->plan = g_string_free(text, FALSE);
-    new->deviations = list_deviations(x, plan, &new->omitted);
+    new->deviations = list_deviations(x, &new->omitted);
     g_ptr_array_add(x->all, new);
+    return new;
+}
+
+/* Does the occurrence have the answers of the last cut?  Lists that are omitted count as equal. */
+static bool same_answers(const struct occurrence *o, const struct sg_crash_deviations *d)
+{
+    if (!o->deviations || o->deviations->all->len != d->all->len) {
+        return !o->deviations && o->omitted == d->all->len;
+    }
+    for (guint i = 0; i < d->all->len; i++) {
+        const struct sg_crash_deviation *a =
+            &g_array_index(o->deviations->all, struct sg_crash_deviation, i);
+        const struct sg_crash_deviation *b = &g_array_index(d->all, struct sg_crash_deviation, i);
+
+        if (a->question != b->question || a->asked.taken != b->asked.taken) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * The platform at hand has an image that is known: it joins the occurrence whose plan makes the
+ * image there as well, or gets one of its own.
+ */
+static void note_platform(struct sg_explore_images *x, struct occurrence *known,
+                          const struct occurrence *key, struct sg_crash_planner *plan)
+{
+    for (const struct occurrence *o = known; o; o = o->next) {
+        if (o->platforms & key->platforms) {
+            return;
+        }
+    }
+    sg_crash_plan_deviations(plan, &x->deviations);
+    for (;; known = known->next) {
+        if (known->behind == key->behind && same_answers(known, &x->deviations)) {
+            known->platforms |= key->platforms;
+            return;
+        }
+        if (!known->next) {
+            known->next = add_occurrence(x, key, plan, NULL);
+            return;
+        }
+    }
 }
 
 /* Notes the image of a plan, of one that is given in any case.  False: a file is not written. */
@@ -241,10 +281,15 @@ static bool note_image(struct sg_explore_images *x, struct sg_crash_planner *pla
     bool good = true;
 
     if (known) {
-        known->platforms |= known->behind == behind ? key.platforms : 0;
+        note_platform(x, known, &key, plan);
     } else {
-        add_occurrence(x, &key, plan, given);
+        sg_crash_plan_deviations(plan, &x->deviations);
+        known = add_occurrence(x, &key, plan, given);
+        x->demanded++;
         x->counts[x->platform].found[plan->now]++;
+        if (!given) {
+            g_hash_table_add(x->where, known);
+        }
         if (!g_hash_table_contains(x->known, &key.id)) {
             g_hash_table_add(x->known, g_memdup2(&key.id, sizeof(key.id)));
             good = images_write_image(x, c, bad, &key.id);
@@ -277,7 +322,7 @@ static void count_ways(struct sg_explore_images *x)
 /* Has everything been made that --max-images allows up to here? */
 static bool is_full(const struct sg_explore_images *x)
 {
-    return x->all->len >= x->allowed || x->cuts / CUTS_PER_IMAGE >= x->allowed;
+    return x->demanded >= x->allowed || x->cuts / CUTS_PER_IMAGE >= x->allowed;
 }
 
 /* A cut by a policy of the planner, and its image.  False: it is not written. */
@@ -429,7 +474,7 @@ enum sg_explore_status sg_explore_images_end(struct sg_explore_images *x,
 
 uint64_t sg_explore_images_count(const struct sg_explore_images *x, uint64_t *occurrences)
 {
-    *occurrences = x->all->len;
+    *occurrences = x->demanded;
     return g_hash_table_size(x->known);
 }
 

@@ -25,8 +25,12 @@ struct identity {
     uint64_t half[2];
 };
 
-/* An image with what is demanded of it. */
+/*
+ * An image with what is demanded of it, and how a cut leaves it on some platforms.  Each platform
+ * is in one occurrence, that of the first crash point at which it has the image.
+ */
 struct occurrence {
+    struct occurrence *next; /* of the same image and demands, on other platforms */
     struct identity id;
     uint64_t promises; /* how many are in force */
     uint64_t behind;
@@ -76,8 +80,9 @@ struct sg_explore_images {
     uint64_t in_force; /* of them at the crash point */
     GArray *lines;     /* uint64_t: addresses that differ in the image at hand */
     GHashTable *known; /* struct identity: files written */
-    GHashTable *where; /* struct occurrence by image and demands */
-    GPtrArray *all;    /* the same, in their order */
+    GHashTable *where; /* the first struct occurrence by image and demands */
+    GPtrArray *all;    /* all of them, in their order */
+    uint64_t demanded; /* images with what is demanded of them: those in all without a former one */
     uint64_t cuts, ways_cuts;
     /* At the crash point at hand: */
     const struct sg_persist *p;
