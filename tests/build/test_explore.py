@@ -135,6 +135,27 @@ def failures(folder):
             raise AssertionError("no error")
 
 
+@case
+def starts(folder):
+    """What the trace begins with is given to the explorer, and is known from anywhere later"""
+    (folder / "a.trace").touch()
+    explorer(folder, 'echo "$@" > %s/words; exit 0' % folder, {**RESULT, "bugs": []})
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        words = ["--onto", "an.image", "--base", "pmem0=base/x=y.raw", "--base", "pmem1=/b"]
+        assert cli.main(["crash", "explore", *words, "."]) == explore.GOOD
+    finally:
+        os.chdir(before)
+    wanted = ["--onto", "%s/an.image" % folder, "--base", "pmem0=%s/base/x=y.raw" % folder]
+    wanted += ["--base", "pmem1=/b"]
+    assert " ".join(wanted) in (folder / "words").read_text()
+    result = json.loads((folder / "explored" / "result.json").read_text())
+    assert result["source"]["options"] == wanted, result["source"]
+    for wrong in ("pmem0", "=file", "pmem0="):
+        assert cli.main(["crash", "explore", "--base", wrong, str(folder)]) == 2
+
+
 def _raiser(error):
     def work(_args):
         raise error

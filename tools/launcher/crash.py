@@ -9,7 +9,7 @@ import time
 import traceback
 
 from . import check_verbs, explore, explore_timeline, record
-from .errors import FAILED, TIMEOUT, LabError
+from .errors import FAILED, TIMEOUT, LabError, UsageError
 from .state import LabFolder
 
 RECORD_TEXT = """Runs a workload in the lab and records what its VMs do: all VMs are recorded, and
@@ -69,8 +69,19 @@ def do_record(args):
     return 0
 
 
+def _start_options(args):
+    """What the trace begins with, by absolute paths: results name it for later."""
+    options = ["--onto", os.path.abspath(args.onto)] if args.onto else []
+    for text in args.base:
+        name, equals, file = text.partition("=")
+        if not name or not equals or not file:
+            raise UsageError("--base %s is not NAME=FILE" % text)
+        options += ["--base", "%s=%s" % (name, os.path.abspath(file))]
+    return options
+
+
 def do_explore(args):
-    options = []
+    options = _start_options(args)
     for name in ("target", "domain", "ddio", "acks", "strategy", "max_images") + READS:
         value = getattr(args, name)
         if value is not None:
@@ -214,6 +225,19 @@ def _add_explore(verbs):
         "--reads-per-point", type=int, metavar="N", help="plans of reads at a crash point [4096]"
     )
     add_option("--max-images", type=int, metavar="N", help="at most so many [10000]")
+    add_option(
+        "--onto",
+        metavar="IMAGE",
+        help="the recorded VM began with this crash image, as that of a recovery does",
+    )
+    add_option(
+        "--base",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="what an NVDIMM had at the start, or what the image of --onto differs from; may be "
+        "repeated",
+    )
     add_option(
         "--symbols",
         action="append",
