@@ -33,6 +33,11 @@ def _programs(checker):
     return found if len(found) == 1 else []
 
 
+def _platforms(unit):
+    """All platforms that have the image, each once."""
+    return list(dict.fromkeys(x for one in unit.occurrences for x in one["platforms"]))
+
+
 def _platform_options(platforms):
     """Options of the explorer for platforms such as adr,ddio=on."""
     rows = [name.split(",ddio=") for name in platforms]
@@ -73,7 +78,7 @@ class Nested:
     def _explore(self, unit, place):
         """The Explored of what the recovery did."""
         image = self.explored.path(unit.image)
-        words = _platform_options(unit.occurrences[0]["platforms"])
+        words = _platform_options(_platforms(unit))
         words += ["--strategy", self.options.nested_strategy]
         words += ["--max-images", str(self.options.nested_images)]
         words += ["--onto", str(image.absolute())] if image else []
@@ -91,7 +96,7 @@ class Nested:
     def _units(self, found, unit):
         """The images of a recovery, with what was in force at the first cut."""
         outer = unit.occurrences[0]
-        units = found.units(outer["platforms"])
+        units = found.units(_platforms(unit))
         return [
             each._replace(
                 promises=unit.promises,
