@@ -190,9 +190,9 @@ def reading_limits(folder):
     assert "Not all that the checker reads was explored" in rounds.info["notes"][0]
     rounds = read(Never.make(folder / "b"), Reader(), Explorer(left_out=2))
     assert rounds.info["points-left-out"] == 4 and "--max-images" in rounds.info["notes"][0]
-    for more in ({"shard": "1/2"}, {"journal": "x"}):
+    for more in ({"shard": "1/2"}, {"journal": "x"}, {"nested": True}):
         words = refused(UsageError, lambda more=more: read(found, Reader(), Explorer(), **more))
-        assert "goes with neither" in words
+        assert "goes with none" in words
     (folder / "beta.trace").unlink()
     assert "is not there" in refused(LabError, read, found, Reader(), Explorer())
 

@@ -96,8 +96,8 @@ class Rounds:
         self.lines = Lines()
         self.explored = self.selection = self.marks = self.done = self.info = None
         self.left = 0
-        if options.shard or options.journal:
-            raise UsageError("crash check: --reads goes with neither --shard nor --journal")
+        if options.shard or options.journal or options.nested:
+            raise UsageError("crash check: --reads goes with none of --shard, --journal, --nested")
 
     def _explore(self):
         """Images of what is known to be read."""
