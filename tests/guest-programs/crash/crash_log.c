@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * crash_log ADDRESS METHOD [RECORDS [SESSION]]
+ * crash_log ADDRESS METHOD [RECORDS [SESSION [FIRST]]]
  *
- * Writes records into crash_server's memory, one after the other, and marks each as acknowledged
- * (sg_mark) once the method says that it is durable.  Methods, in groups of a right one and what
- * people mistake for it:
+ * Writes records FIRST (0), FIRST + 1... into crash_server's memory, one after the other, and marks
+ * each as acknowledged (sg_mark) once the method says that it is durable.  Methods, in groups of a
+ * right one and what people mistake for it:
  *
  *   flush          Write, Flush of the record; the Flush's completion
  *   completion     ... the Write's completion, without a Flush
@@ -190,13 +190,15 @@ static void append(struct log_net *net, struct log_net *other, const struct cras
 int main(int argc, char **argv)
 {
     uint32_t records = argc > 3 ? strtoul(argv[3], NULL, 0) : RECORDS;
+    uint32_t first = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
     struct log_request request = { .count = 1, .session = 1 };
     const struct crash_method *method;
     struct log_net net, other;
     double start;
 
-    if (argc < 3 || argc > 5 || !records || records > CRASH_RECORDS_MAX) {
-        fprintf(stderr, "usage: crash_log ADDRESS METHOD [1..%d records [SESSION]]\n",
+    if (argc < 3 || argc > 6 || !records || first > CRASH_RECORDS_MAX ||
+        records > CRASH_RECORDS_MAX - first) {
+        fprintf(stderr, "usage: crash_log ADDRESS METHOD [RECORDS [SESSION [FIRST]]], of %d\n",
                 CRASH_RECORDS_MAX);
         return 2;
     }
@@ -208,10 +210,10 @@ int main(int argc, char **argv)
         log_connect(&other, argv[1], LOG_RECORD);
     }
     if (method->service == CRASH_POLL) {
-        ask(&net, &(struct log_request){ CRASH_POLL, 0, records, request.session });
+        ask(&net, &(struct log_request){ CRASH_POLL, first, records, request.session });
     }
     start = log_seconds();
-    for (; request.number < records; request.number++) {
+    for (request.number = first; request.number < first + records; request.number++) {
         append(&net, &other, method, &request);
     }
     printf("seconds %.6f\n", log_seconds() - start);

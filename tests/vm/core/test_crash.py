@@ -8,6 +8,7 @@ to find exactly the mistakes that were made, on exactly the platforms on which t
 """
 import itertools
 import json
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -17,6 +18,10 @@ import labtest
 import programs
 
 RECORDS = 10
+# Methods of crash_log with a flag, recorded together: their records have places of their own.
+FLAGS = ("flag", "flag-first", "inline", "one-write")
+FLAGS_WRONG = ("flag-first", "one-write")
+FLAGS_START, FLAGS_RECORDS = 100, 4
 ALL = frozenset(
     "%s,ddio=%s" % each for each in itertools.product(("adr", "eadr", "whole"), ("on", "off"))
 )
@@ -95,6 +100,23 @@ class Crash(labtest.LabCase):
             timeout=120,
         )
 
+    def record_flags(self):
+        """One client after the other."""
+        server = "for i in %s; do crash_server %s %s || exit; done" % (
+            *(" ".join(FLAGS), programs.ADDRESS["beta"], programs.DAX),
+        )
+        clients = [
+            "for i in 1 2 3 4 5 6 7 8 9; do crash_log %s %s %d %d %d && break; sleep 0.3; done"
+            % (programs.ADDRESS["beta"], method, FLAGS_RECORDS, next(self.sessions), first)
+            for method, first in zip(FLAGS, itertools.count(FLAGS_START, FLAGS_RECORDS))
+        ]
+        self.lab.run(
+            *("crash", "record", "--output", self.folder),
+            *("--", "beta", "sh", "-c", server),
+            *("--", "alpha", "sh", "-c", " && ".join(clients)),
+            timeout=120,
+        )
+
     def record_library(self, method):
         client = "crash_rpma %s %s %d %d" % (
             *(programs.ADDRESS["beta"], method, RECORDS, next(self.sessions)),
@@ -156,6 +178,27 @@ class Crash(labtest.LabCase):
             timeout=120,
         )
         self.explore("--target", "beta", status=4)
+
+    def test_flags(self):
+        """A flag that may be durable before its record misleads who trusts it: a checker does."""
+        self.record_flags()
+        words = ("--target", "beta", "--domain", "adr", "--ddio", "on", "--strategy", "all-but")
+        result = self.explore(*words, status=0)
+        self.assertGreaterEqual(result["promises"]["promises"], len(FLAGS) * FLAGS_RECORDS)
+        self.lab.run(
+            *("crash", "check", "--vm-arg", "--timeout %d" % labtest.UP_LIMIT, "--no-reduce"),
+            *("--copy", "%s:/usr/bin/crash_flags" % self.program("crash_flags")),
+            *("--script", "crash_flags %s %d" % (programs.DAX, FLAGS_START)),
+            self.folder / "explored",
+            status=1,
+            timeout=300,
+        )
+        text = (self.folder / "explored" / "verdicts.jsonl").read_text()
+        lines = [json.loads(line) for line in text.splitlines()]
+        self.assertEqual({one["verdict"] for one in lines}, {"good", "bug"})
+        broken = {int(n) for one in lines for n in re.findall(r"record (\d+) is", one["output"])}
+        found = {FLAGS[(n - FLAGS_START) // FLAGS_RECORDS] for n in broken}
+        self.assertEqual(found, set(FLAGS_WRONG), broken)
 
     def test_same_twice(self):
         """Two explorations of a recording have the same result, and images if wanted."""
