@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests of `crash check` and `crash merge` with judges that are no VMs; tests/vm/core has
 real ones."""
+import contextlib
+import io
 import json
+import os
 import random
 import shlex
 import signal
@@ -387,6 +390,55 @@ def machine(folder):
     assert rows[0][0] == [str(found.extents[0].file)] and rows[0][1] != rows[1][1]
     (folder / "base" / "pmem0.raw").unlink()
     assert "the content at the start" in refused(LabError, lab_of)
+
+
+@case
+def hosts(folder):
+    """Hosts that share the folder of labs have other names for them, and leave those of others"""
+    found = make_explored(folder / "e")
+    lab = check_lab.CheckLab(found.extents, ADR[0], check.checker_of(options(), found), 1, print)
+    other = check_lab.name_on("another host")
+    assert lab.name.startswith(check_lab.name_on(os.uname().nodename)) and other not in lab.name
+    nobody = {"pid": 1 << 30, "start": 1}
+    names = [lab.name, other + "7", "check-1", "mine"]
+    for name in names:
+        place = folder / "state" / "labs" / name
+        place.mkdir(parents=True)
+        data = {"vms": {}, "check": name != "mine", "owner": nobody}
+        (place / "lab.json").write_text(json.dumps(data))
+    removed = []
+    before = check_lab.lab.down, os.environ.get("STAGHORN_STATE")
+    check_lab.lab.down = lambda name, say: removed.append(name)
+    os.environ["STAGHORN_STATE"] = str(folder / "state")
+    try:
+        check_lab.clear_dead()
+    finally:
+        check_lab.lab.down = before[0]
+        del os.environ["STAGHORN_STATE"]
+        os.environ.update({"STAGHORN_STATE": before[1]} if before[1] else {})
+    assert removed == [lab.name], removed
+
+
+@case
+def empty_shard(folder):
+    """A shard without images is done at once and has no bug; a whole without images is no verdict"""
+    make_explored(folder, [occurrence(1, ADR), occurrence(2, ADR)])
+    parser = cli.make_parser()
+
+    def status_of(*words):
+        output = io.StringIO()
+        args = parser.parse_args(["crash", "check", "--script", "x", *words, str(folder)])
+        with judged_by(Judge({})), contextlib.redirect_stderr(output):
+            with contextlib.redirect_stdout(io.StringIO()):
+                return args.run(args), output.getvalue()
+
+    found = [status_of("--shard", "%d/7" % i) for i in range(1, 8)]
+    assert [status for status, _ in found] == [0] * 7, found
+    empty = [text for _, text in found if "shard" in text and "has no images" in text]
+    assert len(empty) == 5, found
+    assert merge.merge(folder / "m", [folder])[0]["verdict"] == "good"
+    status, text = status_of("--platform", "eadr,ddio=on", "--shard", "1/7")
+    assert status == check.NO_VERDICT and "there is nothing to check" in text, (status, text)
 
 
 @case

@@ -190,6 +190,7 @@ class Selection:
         """Selects the units of these platforms."""
         self.platforms = platforms
         units = self.explored.units(platforms, self.promises, self.limit)
+        self.total = len(units)
         self.mine = [u for u in units if not self.shard or verdicts.in_shard(u.image, self.shard)]
 
     def settings(self):

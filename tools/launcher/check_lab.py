@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The lab of a check: VMs that judge crash images, with the NVDIMMs that the images belong to.
 
-The lab is called check-PID.  It is removed at the end of the command; what a killed command left is
-removed by the next one.
+The lab is called check-HOST-PID, with a hash of the host's name, because hosts may share the folder
+of labs.  It is removed at the end of the command; what a killed command left is removed by the next
+one on the same host.
 """
 import argparse
 import contextlib
@@ -11,6 +12,7 @@ import os
 import re
 import shlex
 import threading
+import zlib
 
 from . import accel, agent, domain, lab, options, proc, transfer, up_options
 from .checker import CheckerVM
@@ -18,7 +20,6 @@ from .errors import LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
 
-NAME = re.compile(r"check-[0-9]+\Z")
 MAC_LAB = "check"  # MAC addresses are part of boot snapshots, so they are the same each time
 SETUP_S = 300.0
 PROMISES = "/run/crash/promises"
@@ -28,10 +29,16 @@ PREPARE = "mkdir -p /run/crash; : > %s; echo 0 > /proc/sys/kernel/randomize_va_s
 NOTHING = "export CRASH_BEHIND= CRASH_PLATFORM= CRASH_IMAGE=; "
 
 
+def name_on(host):
+    """How the names of a host's labs begin; only that host knows whether their owners live."""
+    return "check-%08x-" % zlib.crc32(host.encode())
+
+
 def clear_dead():
-    """Removes the labs of checks that were killed."""
+    """Removes the labs of this host's checks that were killed."""
+    mine = re.compile(re.escape(name_on(os.uname().nodename)) + r"[0-9]+\Z")
     for name in all_names():
-        if NAME.match(name):
+        if mine.match(name):
             data = LabFolder(name).data
             if data and data["check"] and not proc.alive(data["owner"]):
                 lab.down(name, lambda text: None)
@@ -76,7 +83,7 @@ class CheckLab:
     def __init__(self, extents, platform, checker, jobs, say, reads=False):
         self.extents, self.checker, self.say = extents, checker, say
         self.reads = reads  # what checks read is noted
-        self.name = "check-%d" % os.getpid()
+        self.name = name_on(os.uname().nodename) + str(os.getpid())
         self.vms = ["judge%d" % (i + 1) for i in range(jobs)]
         if jobs > options.MAX_VMS:
             raise UsageError("--jobs %d: more than %d VMs" % (jobs, options.MAX_VMS))
