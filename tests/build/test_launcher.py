@@ -157,5 +157,34 @@ def snapshot__guest_goes_on(folder):
         snapshot.debugging.log_files = before
 
 
+@case
+def removed_beside(folder):
+    """A lab can be made while another one is removed, with the folder of all labs"""
+    os.environ["STAGHORN_STATE"] = str(folder / "state")
+    try:
+        lab, other, calls = LabFolder("new"), LabFolder("old"), []
+        create = lab.create
+
+        def disturbed():
+            create()
+            calls.append(0)
+            if len(calls) <= 3:
+                lab.path.rmdir()
+                other.remove()
+
+        lab.create = disturbed
+        with lab.lock():
+            assert (lab.path / "lock").exists() and len(calls) == 4
+        assert not (folder / "state").exists()
+        lab.create = lambda: None
+        try:
+            with lab.lock():
+                raise AssertionError("there is no folder")
+        except LabError as error:
+            assert "cannot be made" in error.text(), error.text()
+    finally:
+        del os.environ["STAGHORN_STATE"]
+
+
 if __name__ == "__main__":
     sys.exit(cases.run(CASES))

@@ -26,6 +26,7 @@ from . import paths, proc
 from .errors import AbsentError, LabError, UsageError
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}\Z")
+CREATE_MAX = 100  # attempts to make a lab's folder
 # Members of lab.json, of a lab and of each VM, that the first launchers did not write, and the
 # meaning of their absence.  A new member of a lab's state has to be added here.
 LATER = {"image": "base", "kernel": "base", "impair": {}, "boot_snapshot": False, "check": False}
@@ -93,6 +94,20 @@ class LabFolder:
             elif entry.name != "lock":
                 entry.unlink()
 
+    def _lock_file(self):
+        """Opens the file of the lock.  A lab that is removed meanwhile takes the folder of all labs
+        with it, if there is no other lab."""
+        for _ in range(CREATE_MAX):
+            try:
+                self.create()
+                return open(self.path / "lock", "a")
+            except FileNotFoundError:
+                time.sleep(0.001)
+        raise LabError(
+            "the folder %s cannot be made: something removes it" % self.path,
+            "Name another folder for labs in STAGHORN_STATE",
+        )
+
     @contextlib.contextmanager
     def lock(self, wait=0):
         """Lets one changing verb run at a time; waits `wait` seconds for another one.  The lock's
@@ -100,8 +115,7 @@ class LabFolder:
         meanwhile."""
         deadline = time.monotonic() + wait
         while True:
-            self.create()
-            file = open(self.path / "lock", "a")
+            file = self._lock_file()
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
