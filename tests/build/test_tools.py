@@ -312,6 +312,38 @@ def source__none(folder):
     assert "does not have the source of thing 1.9-1" in output, output
 
 
+@case
+def packages__missing_only(folder):
+    """packages for this machine are fetched if it lacks them, and unpacked without installation"""
+    made, tools = folder / "made" / "DEBIAN", folder / "bin"
+    for place in (made, tools, folder / "cache" / "apt-host"):
+        place.mkdir(parents=True)
+    (folder / "cache" / "apt-host" / ".updated").touch()
+    (made.parent / "tool").write_text("unpacked\n")
+    (made / "control").write_text(
+        "Package: thing\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x.invalid>\n"
+        "Description: x\n"
+    )
+    subprocess.run(["dpkg-deb", "-b", made.parent, folder / "thing.deb"], check=True, stdout=subprocess.DEVNULL)
+    fetch = "for i; do case $i in Dir::Cache::archives=*) cp $SG_TOP/thing.deb ${i#*=};; esac; done"
+    for name, text in (
+        ("dpkg-query", '[ "${!#}" = thing ] || echo installed'),
+        ("apt-get", 'echo "$*" > $SG_TOP/words; ' + fetch),
+    ):
+        (tools / name).write_text("#!/bin/bash\n%s\n" % text)
+        (tools / name).chmod(0o755)
+    text = (
+        '. %s/apt.sh\nall="there thing"\ngo() { cd "$SG_OUT"; sg_apt_extract_missing root $all; }\n'
+        'sg_missing $all\nsg_step thing title @1 -- go\ncat "$(sg_product thing)"/{VERSION,root/tool}'
+    ) % TOOLS
+    env = {"PATH": "%s:%s" % (tools, os.environ["PATH"])}
+    output, status = finished(steps(folder, text, **env))
+    assert status == 0 and output.startswith("thing\n"), output
+    assert output.endswith("\nthing.deb\nunpacked\n"), output
+    words = (folder / "words").read_text().split()
+    assert {"--download-only", "Dir::State::status=/var/lib/dpkg/status"} <= set(words), words
+
+
 def configure(*args):
     """Status and standard error of configure."""
     run = subprocess.run(

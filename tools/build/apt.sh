@@ -1,31 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 #
-# Debian packages of another release, without touching the machine's apt.
-# Source it after lib.sh.
+# Debian packages of another release, or of the machine's own, without touching
+# the machine's apt.  Source it after lib.sh.
 #
-# Everything private is in $SG_CACHE/apt: a sources.list made from the
-# machine's own mirror (tools/build/apt-mirror), lists, archives.  Root is not
-# needed.  All functions here use the network and are meant to be called from
+# Everything private is in $SG_CACHE/apt (own release: $SG_CACHE/apt-host): a
+# sources.list made from the machine's own mirror (tools/build/apt-mirror),
+# lists, archives.  Root is not needed.  All functions here use the network and are meant to be called from
 # the command of an sg_step, whose product then needs no network.
 
 SG_SUITE=trixie
 SG_OLD_SUITE=bookworm # source packages only
 
+# What sg_apt uses: a folder, and the packages that count as installed.
+sg__apt_dir=$SG_CACHE/apt
+sg__apt_status=/dev/null
+
 # apt-get or apt-cache with the private configuration.
 sg_apt() {
-    local tool=$1 dir=$SG_CACHE/apt
+    local tool=$1 dir=$sg__apt_dir
     shift
     "$tool" -q -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
         -o Dir::State="$dir/state" -o Dir::State::Lists="$dir/lists" -o Dir::Cache="$dir/cache" \
-        -o Dir::State::status=/dev/null -o APT::Sandbox::User= -o Acquire::Languages=none \
+        -o "Dir::State::status=$sg__apt_status" -o APT::Sandbox::User= -o Acquire::Languages=none \
         -o Acquire::Retries=3 -o APT::Update::Post-Invoke-Success= -o APT::Update::Post-Invoke= \
         -o Acquire::AllowReleaseInfoChange=true -o APT::Architectures=amd64 "$@"
 }
 
+sg__sources_list() {
+    local mirror=$SG_TOP/tools/build/apt-mirror
+    if [ "$sg__apt_dir" = "$SG_CACHE/apt-host" ]; then
+        /usr/bin/python3 "$mirror" deb "$(sg_host_suite)"
+        return
+    fi
+    /usr/bin/python3 "$mirror" deb "$SG_SUITE"
+    /usr/bin/python3 "$mirror" deb-src "$SG_SUITE"
+    /usr/bin/python3 "$mirror" deb-src "$SG_OLD_SUITE"
+}
+
 # Brings the private lists up to date, at most once an hour unless `force`.
 sg_apt_update() {
-    local dir=$SG_CACHE/apt lock
+    local dir=$sg__apt_dir lock
     mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial" "$dir/state"
     exec {lock}> "$dir/.lock"
     flock "$lock"
@@ -33,11 +48,7 @@ sg_apt_update() {
         exec {lock}>&-
         return 0
     fi
-    {
-        /usr/bin/python3 "$SG_TOP/tools/build/apt-mirror" deb "$SG_SUITE"
-        /usr/bin/python3 "$SG_TOP/tools/build/apt-mirror" deb-src "$SG_SUITE"
-        /usr/bin/python3 "$SG_TOP/tools/build/apt-mirror" deb-src "$SG_OLD_SUITE"
-    } > "$dir/sources.list"
+    sg__sources_list > "$dir/sources.list"
     sg_apt apt-get update
     touch "$dir/.updated"
     exec {lock}>&-
@@ -147,6 +158,41 @@ sg_apt_extract() {
     (cd debs && { sg_apt apt-get download "$@" ||
         { sg_apt_update force && sg_apt apt-get download "$@"; }; })
     for deb in debs/*.deb; do
+        dpkg-deb -x "$deb" "$dir"
+        echo "${deb##*/}" >> VERSION
+    done
+    rm -rf debs
+}
+
+# The machine's own release.
+sg_host_suite() {
+    sed -n 's/^VERSION_CODENAME=//p' /etc/os-release | tr -d '"'
+}
+
+# sg_missing PACKAGE...: those of them that the machine does not have.
+sg_missing() {
+    local package
+    for package; do
+        case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
+        installed) ;;
+        *) echo "$package" ;;
+        esac
+    done
+}
+
+# sg_apt_extract_missing DIR PACKAGE...: downloads those packages of the machine's own release that
+# it does not have, with what they need and it does not have, and unpacks them into DIR.  Nothing
+# is installed.
+sg_apt_extract_missing() {
+    local dir=$1 deb sg__apt_dir=$SG_CACHE/apt-host sg__apt_status=/var/lib/dpkg/status
+    local command=(sg_apt apt-get -y --no-install-recommends --no-upgrade --download-only
+        -o Debug::NoLocking=true -o "Dir::Cache::archives=$PWD/debs" install)
+    shift
+    sg_apt_update
+    mkdir -p "$dir" debs/partial
+    "${command[@]}" "$@" || { sg_apt_update force && "${command[@]}" "$@"; }
+    for deb in debs/*.deb; do
+        [ -e "$deb" ] || break
         dpkg-deb -x "$deb" "$dir"
         echo "${deb##*/}" >> VERSION
     done

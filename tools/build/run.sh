@@ -51,6 +51,7 @@ fetch_all() {
     sg_source_siw
     sg_source_fio
     sg_tool_firmware
+    sg_tool_schedulers
 }
 
 # setup_native FOLDER MESON-OPTION...: (re)configures our own meson project.
@@ -121,7 +122,7 @@ help)
     ;;
 deps)
     lock_build
-    sg_plan 7
+    sg_plan 8
     fetch_all
     ;;
 guest)
@@ -172,11 +173,11 @@ check | check-full)
     lock_build
     case $target in
     check)
-        sg_plan 31
+        sg_plan 32
         parts=()
         ;;
     check-full)
-        sg_plan 34
+        sg_plan 35
         parts=(--with consumers)
         ;;
     esac
@@ -184,6 +185,7 @@ check | check-full)
     run_part firmware/build.sh
     run_part tools/guest/build.sh "${parts[@]}"
     run_part tools/guest/netboot.sh
+    sg_tool_schedulers
     native_plain
     native_sanitized
     case $target in
@@ -209,27 +211,30 @@ check-debug)
     ;;
 native)
     lock_build
-    sg_plan 5
+    sg_plan 6
     sg_tool_meson
     sg_source_lwip
     sg_tool_firmware
+    sg_tool_schedulers
     native_plain
     ;;
 check-fast)
     lock_build
-    sg_plan 5
+    sg_plan 6
     sg_tool_meson
     sg_source_lwip
     sg_tool_firmware
+    sg_tool_schedulers
     native_plain
     run_check --fast --suite style --suite build --suite unit --suite sim
     ;;
 check-file)
     lock_build
-    sg_plan 5
+    sg_plan 6
     sg_tool_meson
     sg_source_lwip
     sg_tool_firmware
+    sg_tool_schedulers
     configure_plain
     chosen=(--changed)
     [ -z "${FILE:-}" ] || chosen=(--file "$FILE")

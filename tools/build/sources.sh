@@ -134,6 +134,27 @@ sg_tool_firmware() {
         -- sg__make_firmware
 }
 
+# GNU parallel and Slurm, for tests of the examples in docs/crash-laboratory.md:
+# "$(sg_product schedulers)/root" has what the machine itself lacks.
+sg__schedulers='parallel slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge'
+
+sg__make_schedulers() {
+    cd "$SG_OUT" || return
+    mkdir root
+    # shellcheck disable=SC2086  # packages' names, blanks between them
+    sg_apt_extract_missing "$SG_OUT/root" $sg__schedulers
+    rm -rf root/usr/share/doc root/usr/share/man
+}
+
+# Its keys name the release and what is missing, because the programs run on this machine.
+sg_tool_schedulers() {
+    local missing
+    # shellcheck disable=SC2086  # as above
+    missing=$(sg_missing $sg__schedulers | tr '\n' ' ')
+    sg_step schedulers "fetching Debian's GNU parallel and Slurm" @1 "@$(sg_host_suite)" \
+        "@$sg__schedulers" "@$missing" -- sg__make_schedulers
+}
+
 # The compiler of both meson projects, $SG_BUILD/bin/cc: gcc behind ccache, whose store is in the
 # cache and does not depend on the clone's path.
 sg_write_cc() {
