@@ -324,7 +324,9 @@ def packages__missing_only(folder):
         "Package: thing\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x.invalid>\n"
         "Description: x\n"
     )
-    subprocess.run(["dpkg-deb", "-b", made.parent, folder / "thing.deb"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["dpkg-deb", "-b", made.parent, folder / "thing.deb"], check=True, stdout=subprocess.DEVNULL
+    )
     fetch = "for i; do case $i in Dir::Cache::archives=*) cp $SG_TOP/thing.deb ${i#*=};; esac; done"
     for name, text in (
         ("dpkg-query", '[ "${!#}" = thing ] || echo installed'),
