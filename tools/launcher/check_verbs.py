@@ -28,7 +28,7 @@ MERGE_TEXT = """Joins the verdicts of checks with --shard, and writes the result
 without shards would write.  OUT is a folder for them, which may be EXPLORED itself.  Of an EXPLORED
 folder all journals are taken; at least one is needed, or OUT has to be one.
 
-Exit status: as of crash check; 4 if verdicts are missing."""
+Exit status: as of crash check; 4 if verdicts are missing and no bug is known."""
 
 KEEP_TEXT = """Writes one file with everything that shows a bug again: the image and its base, the
 checker with its programs, and what it judged (docs/bug-format.md).  `crash check FILE` judges it
