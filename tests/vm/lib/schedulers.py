@@ -114,7 +114,8 @@ class Programs:
         path = self.folder / "remote-shell"
         path.write_text(
             "#!/bin/sh\n# HOST [--] COMMAND...\n"
-            'shift\n[ "$1" != -- ] || shift\ncd "$HOME" || exit\nexec env -i %s /bin/sh -c "$*"\n' % quoted
+            'shift\n[ "$1" != -- ] || shift\ncd "$HOME" || exit\nexec env -i %s /bin/sh -c "$*"\n'
+            % quoted
         )
         path.chmod(0o700)
         return path

@@ -64,7 +64,8 @@ class Schedulers(labtest.LabCase):
         folder = Path(tempfile.mkdtemp(dir=cls.place))
         shutil.copytree(cls.place / "run", folder / "run")
         (folder / "build").symlink_to(Path(programs.BUILD).absolute())
-        (folder / "judge.sh").write_text("crash_hash %s check\n" % programs.DAX)
+        # Without the sleep a shard might be done before it is killed.
+        (folder / "judge.sh").write_text("sleep 0.2\ncrash_hash %s check\n" % programs.DAX)
         (folder / "staghorn").write_text(STAGHORN)
         (folder / "staghorn").chmod(0o755)
         return schedulers.Work(folder, SHARDS, LIMIT * labtest.SLOW)
