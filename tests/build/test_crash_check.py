@@ -421,7 +421,7 @@ def hosts(folder):
 
 @case
 def empty_shard(folder):
-    """A shard without images is done at once and has no bug; a whole without images is no verdict"""
+    """A shard without images is done, and has no bug; without any images there is no verdict"""
     make_explored(folder, [occurrence(1, ADR), occurrence(2, ADR)])
     parser = cli.make_parser()
 

@@ -335,8 +335,9 @@ def packages__missing_only(folder):
         (tools / name).write_text("#!/bin/bash\n%s\n" % text)
         (tools / name).chmod(0o755)
     text = (
-        '. %s/apt.sh\nall="there thing"\ngo() { cd "$SG_OUT"; sg_apt_extract_missing root $all; }\n'
-        'sg_missing $all\nsg_step thing title @1 -- go\ncat "$(sg_product thing)"/{VERSION,root/tool}'
+        '. %s/apt.sh\nall="there thing"\nsg_missing $all\n'
+        'go() { cd "$SG_OUT"; sg_apt_extract_missing root $all; }\n'
+        'sg_step thing title @1 -- go\ncat "$(sg_product thing)"/{VERSION,root/tool}'
     ) % TOOLS
     env = {"PATH": "%s:%s" % (tools, os.environ["PATH"])}
     output, status = finished(steps(folder, text, **env))

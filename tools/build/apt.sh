@@ -6,8 +6,9 @@
 #
 # Everything private is in $SG_CACHE/apt (own release: $SG_CACHE/apt-host): a
 # sources.list made from the machine's own mirror (tools/build/apt-mirror),
-# lists, archives.  Root is not needed.  All functions here use the network and are meant to be called from
-# the command of an sg_step, whose product then needs no network.
+# lists, archives.  Root is not needed.  All functions here use the network and
+# are meant to be called from the command of an sg_step, whose product then
+# needs no network.
 
 SG_SUITE=trixie
 SG_OLD_SUITE=bookworm # source packages only

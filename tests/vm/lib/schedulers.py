@@ -97,7 +97,8 @@ class Programs:
         if not root.is_dir():
             raise AssertionError("there is no %s; run: make -C %s native" % (root, TOP))
         self.folder, self.root = folder, root
-        (folder / "parallel").mkdir()
+        for name in ("parallel", "bin"):
+            (folder / name).mkdir()
         path = [root / "usr" / "bin", root / "usr" / "sbin", os.environ["PATH"], "/usr/sbin"]
         self.environment = {
             **os.environ,
@@ -121,12 +122,15 @@ class Programs:
         return path
 
     def find(self, name):
-        """The path of a program; Debian has two names for those of Slurm."""
-        for each in (name + "-wlm", name):
-            found = shutil.which(each, path=self.environment["PATH"])
-            if found:
-                return found
-        raise AssertionError("there is no program %s" % name)
+        """The path of a program.  Debian calls those of Slurm NAME-wlm, too, but they themselves
+        insist on NAME."""
+        link = self.folder / "bin" / name
+        if not link.is_symlink():
+            both = (shutil.which(x, path=self.environment["PATH"]) for x in (name + "-wlm", name))
+            found = next(filter(None, both), None)
+            assert found, "there is no program %s" % name
+            link.symlink_to(found)
+        return str(link)
 
 
 def free_ports(count):
