@@ -100,8 +100,9 @@ class Programs:
         for name in ("parallel", "bin"):
             (folder / name).mkdir()
         path = [root / "usr" / "bin", root / "usr" / "sbin", os.environ["PATH"], "/usr/sbin"]
+        theirs = ("SLURM_", "SBATCH_", "PARALLEL")  # settings of the user, who may be a job
         self.environment = {
-            **os.environ,
+            **{name: x for name, x in os.environ.items() if not name.startswith(theirs)},
             "PATH": ":".join(map(str, path)),
             "PARALLEL_HOME": str(folder / "parallel"),
             "PARALLEL_SSH": str(self._remote_shell()),
