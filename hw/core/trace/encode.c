@@ -115,19 +115,34 @@ static void put_record(struct sg_trace_writer *w, const struct sg_trace_row *row
 
 /* ---- Repetitions ---- */
 
-static void remember_store(struct sg_trace_writer *w, const struct sg_trace_event *e)
+static void remember_store(struct sg_trace_writer *w, const struct sg_trace_store *s)
 {
     w->run.open = true;
     w->run.count = 0;
-    w->run.data = w->used - e->len;
-    w->run.last = *e;
+    w->run.data = w->used - s->len;
+    w->run.last = *s;
 }
 
 /* Is it the store before, at another address, perhaps with other octets? */
-static bool resembles(const struct sg_trace_event *last, const struct sg_trace_event *e)
+static bool resembles(const struct sg_trace_store *last, const struct sg_trace_store *s)
 {
-    return e->at == last->at && e->len == last->len && e->unit == last->unit &&
-           e->root == last->root && e->arg == last->arg;
+    return s->at == last->at && s->len == last->len && s->unit == last->unit &&
+           s->root == last->root && s->arg == last->arg;
+}
+
+/* The compiler copies eight octets by two instructions, and others by a call. */
+static inline bool same_octets(const uint8_t *a, const uint8_t *b, size_t len)
+{
+    return len == 8 ? !memcmp(a, b, 8) : *a == *b && !memcmp(a, b, len);
+}
+
+static inline void copy_octets(uint8_t *to, const uint8_t *from, size_t len)
+{
+    if (len == 8) {
+        memcpy(to, from, 8);
+    } else {
+        memcpy(to, from, len);
+    }
 }
 
 static void begin_repetition(struct sg_trace_writer *w, uint64_t step, uint64_t len, bool same)
@@ -146,14 +161,14 @@ static void begin_repetition(struct sg_trace_writer *w, uint64_t step, uint64_t 
 }
 
 /* Appends the store to the records as a repetition of the last one; false: it is none. */
-static bool repeat_store(struct sg_trace_writer *w, const struct sg_trace_event *e)
+static bool repeat_store(struct sg_trace_writer *w, const struct sg_trace_store *s)
 {
     struct sg_trace_run *run = &w->run;
-    uint64_t step = e->addr - run->last.addr;
-    bool same = memcmp(sg_trace_block_at(w, run->data), e->data, e->len) == 0, goes_on;
+    uint64_t step = s->addr - run->last.addr;
+    bool same = same_octets(sg_trace_block_at(w, run->data), s->data, s->len), goes_on;
     uint8_t *count;
 
-    if (w->used + REPEAT_HEAD + e->len > SG_TRACE_BLOCK_FULL ||
+    if (w->used + REPEAT_HEAD + s->len > SG_TRACE_BLOCK_FULL ||
         w->block_events == SG_TRACE_BLOCK_EVENTS_MAX) {
         return false;
     }
@@ -163,42 +178,37 @@ static bool repeat_store(struct sg_trace_writer *w, const struct sg_trace_event 
         if (sg_trace_zigzag(step) > 2 * STEP_MAX) {
             return false;
         }
-        begin_repetition(w, step, e->len, same);
+        begin_repetition(w, step, s->len, same);
     }
     if (!run->same) {
         run->data = w->used;
-        memcpy(sg_trace_block_at(w, w->used), e->data, e->len);
-        w->used += e->len;
+        copy_octets(sg_trace_block_at(w, w->used), s->data, s->len);
+        w->used += s->len;
     }
     count = sg_trace_block_at(w, run->count);
     sg_put_le16(count, sg_get_le16(count) + 1);
-    run->last.addr = e->addr;
-    w->expected.field[SG_TRACE_STORE][e->unit % SG_TRACE_UNITS][SG_TRACE_ADDR] = e->addr + e->len;
+    run->last.addr = s->addr;
+    w->expected.field[SG_TRACE_STORE][s->unit % SG_TRACE_UNITS][SG_TRACE_ADDR] = s->addr + s->len;
     return true;
 }
 
 /* ---- Events ---- */
 
+static void count_event(struct sg_trace_writer *w)
+{
+    w->block_events++;
+    w->events++;
+}
+
 static bool write_one(struct sg_trace_writer *w, const struct sg_trace_row *row,
                       const struct sg_trace_event *e)
 {
-    bool store = e->kind == SG_TRACE_STORE;
-
-    if (store && w->run.open && resembles(&w->run.last, e) && repeat_store(w, e)) {
-        w->block_events++;
-        w->events++;
-        return true;
-    }
     if (!make_room(w, RECORD_MAX + (row->has_data ? e->len : 0))) {
         return false;
     }
     put_record(w, row, e);
     w->run.open = false;
-    if (store) {
-        remember_store(w, e);
-    }
-    w->block_events++;
-    w->events++;
+    count_event(w);
     return true;
 }
 
@@ -219,6 +229,92 @@ static bool write_in_pieces(struct sg_trace_writer *w, const struct sg_trace_row
     return good;
 }
 
+/* ---- Stores ---- */
+
+/*
+ * Most stores differ from the prediction in program counter and address only: the same octets as
+ * put_record() writes, without its loops.  False: nothing is written.
+ */
+static bool put_frequent_store(struct sg_trace_writer *w, const struct sg_trace_store *s)
+{
+    uint64_t *last = w->expected.field[SG_TRACE_STORE][s->unit % SG_TRACE_UNITS];
+    uint64_t at = s->at - last[SG_TRACE_AT], addr = s->addr - last[SG_TRACE_ADDR];
+    uint8_t *start = sg_trace_block_at(w, 0), *p = start + w->used;
+
+    if (s->unit != w->expected.unit[SG_TRACE_STORE] || s->len != last[SG_TRACE_LEN] ||
+        s->root != last[SG_TRACE_ROOT] || s->arg != last[SG_TRACE_ARG] || (addr && !at)) {
+        return false;
+    }
+    *p++ = (uint8_t)(SG_TRACE_STORE | (addr ? SG_TRACE_FORM_TWO
+                                       : at ? SG_TRACE_FORM_ONE
+                                            : SG_TRACE_FORM_NONE)
+                                          << SG_TRACE_TAG_FORM);
+    if (at) {
+        p = sg_trace_put_varint(p, sg_trace_zigzag(at));
+    }
+    if (addr) {
+        p = sg_trace_put_varint(p, sg_trace_zigzag(addr));
+    }
+    copy_octets(p, s->data, s->len);
+    last[SG_TRACE_AT] = s->at;
+    last[SG_TRACE_ADDR] = s->addr + s->len;
+    w->used = (size_t)(p + s->len - start);
+    return true;
+}
+
+static void put_store(struct sg_trace_writer *w, const struct sg_trace_store *s)
+{
+    const struct sg_trace_event e = {
+        .kind = SG_TRACE_STORE,
+        .unit = s->unit,
+        .at = s->at,
+        .addr = s->addr,
+        .len = s->len,
+        .root = s->root,
+        .arg = s->arg,
+        .data = s->data,
+    };
+
+    put_record(w, sg_trace_row(SG_TRACE_STORE), &e);
+}
+
+bool sg_trace_write_store(struct sg_trace_writer *w, const struct sg_trace_store *s)
+{
+    sg_assert(w->phase == SG_TRACE_EVENTS && s->len && s->len <= SG_TRACE_STORE_MAX);
+    sg_assert(s->arg < SG_TRACE_STORE_FLAGS);
+    if (w->error) {
+        return false;
+    }
+    if (w->run.open && resembles(&w->run.last, s) && repeat_store(w, s)) {
+        count_event(w);
+        return true;
+    }
+    if (!make_room(w, RECORD_MAX + s->len)) {
+        return false;
+    }
+    if (!put_frequent_store(w, s)) {
+        put_store(w, s);
+    }
+    remember_store(w, s);
+    count_event(w);
+    return true;
+}
+
+static bool write_store(struct sg_trace_writer *w, const struct sg_trace_event *e)
+{
+    struct sg_trace_store s = {
+        .addr = e->addr,
+        .at = e->at,
+        .root = e->root,
+        .data = e->data,
+        .unit = (uint16_t)e->unit,
+        .len = (uint8_t)e->len,
+        .arg = (uint8_t)e->arg,
+    };
+
+    return sg_trace_write_store(w, &s);
+}
+
 bool sg_trace_write(struct sg_trace_writer *w, const struct sg_trace_event *e)
 {
     const struct sg_trace_row *row = sg_trace_row(e->kind);
@@ -231,6 +327,10 @@ bool sg_trace_write(struct sg_trace_writer *w, const struct sg_trace_event *e)
         return write_in_pieces(w, row, e);
     }
     sg_assert(row && sg_trace_fits(row, e) && e->name <= w->name_count);
+    if (e->kind == SG_TRACE_STORE) {
+        sg_assert(e->unit <= sg_trace_field_max[SG_TRACE_UNIT]);
+        return write_store(w, e);
+    }
     if (e->kind == SG_TRACE_TICK) {
         struct sg_trace_event tick = *e;
         bool good;

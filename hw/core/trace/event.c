@@ -31,7 +31,6 @@ enum {
     ADDRESSES = 36, /* two addresses of 16 octets, two ports */
     FLUSH_KINDS = 3,
     FENCE_KINDS = 5,
-    STORE_FLAGS = 8,
     MODES = 3,
     MILESTONES = 5,
     BAD_KINDS = 3,
@@ -43,7 +42,7 @@ enum {
 static const struct sg_trace_row rows[SG_TRACE_KINDS] = {
     [SG_TRACE_TICK] = { "tick", { NOW } },
     [SG_TRACE_STORE] = { "store", { UNIT, AT, ADDR, LEN, ROOT, ARG }, .has_data = true,
-                         .len_min = 1, .len_max = SG_TRACE_STORE_MAX, .arg_limit = STORE_FLAGS },
+                         .len_min = 1, .len_max = SG_TRACE_STORE_MAX, .arg_limit = SG_TRACE_STORE_FLAGS },
     [SG_TRACE_CPU_FLUSH] = { "cpu-flush", { UNIT, AT, ADDR, ROOT, ARG }, .step = LINE,
                              .arg_limit = FLUSH_KINDS },
     [SG_TRACE_CPU_FENCE] = { "cpu-fence", { UNIT, AT, ROOT, ARG }, .arg_limit = FENCE_KINDS },
@@ -76,7 +75,7 @@ static const struct sg_trace_row rows[SG_TRACE_KINDS] = {
 
     [SG_TRACE_OTHER_WRITE] = { "other-write", { UNIT, ADDR, LEN, ARG }, .has_data = true,
                                .len_min = 1, .len_max = SG_TRACE_DATA_MAX,
-                               .arg_limit = STORE_FLAGS },
+                               .arg_limit = SG_TRACE_STORE_FLAGS },
     [SG_TRACE_MARK_BAD] = { "mark-bad", { ADDR, LEN, ARG }, .arg_limit = BAD_KINDS },
     [SG_TRACE_CLEAR_BAD] = { "clear-bad", { ADDR, LEN } },
     [SG_TRACE_FAULTS] = { "faults", { UNIT, ARG, VALUE, SWAP } },

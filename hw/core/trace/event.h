@@ -91,6 +91,7 @@ enum sg_trace_field {
 enum sg_trace_bounds {
     SG_TRACE_DATA_MAX = 65536, /* octets of an event's payload */
     SG_TRACE_STORE_MAX = 64,   /* of a store's */
+    SG_TRACE_STORE_FLAGS = 8,  /* a store's argument is less than that */
     SG_TRACE_MARK_MAX = 4096,  /* of a mark's */
     SG_TRACE_ROW_FIELDS = 12,  /* fields of a kind */
 };

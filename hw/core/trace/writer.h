@@ -49,6 +49,17 @@ uint32_t sg_trace_writer_name(struct sg_trace_writer *w, const char *text);
  * SG_TRACE_DATA_MAX octets becomes several.  A tick that goes back counts as one that stays.
  */
 bool sg_trace_write(struct sg_trace_writer *w, const struct sg_trace_event *e);
+/*
+ * A SG_TRACE_STORE with these fields, in fewer instructions: it is the event that a recording has
+ * most of.
+ */
+struct sg_trace_store {
+    uint64_t addr, at, root;
+    const uint8_t *data; /* len octets */
+    uint16_t unit;
+    uint8_t len, arg;
+};
+bool sg_trace_write_store(struct sg_trace_writer *w, const struct sg_trace_store *s);
 /* Gives the sink what is in the buffer, as a short block. */
 bool sg_trace_writer_flush(struct sg_trace_writer *w);
 /* The orderly end; hash: of each extent's media now, or NULL: not known. */

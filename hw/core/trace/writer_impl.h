@@ -16,7 +16,7 @@ struct sg_trace_run {
     size_t count;  /* offset of its count; 0: the record is a store */
     uint64_t step; /* from address to address */
     size_t data;   /* offset of the last payload */
-    struct sg_trace_event last;
+    struct sg_trace_store last;
 };
 
 enum sg_trace_phase { SG_TRACE_CONTENT, SG_TRACE_EVENTS, SG_TRACE_ENDED };

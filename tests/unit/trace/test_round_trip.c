@@ -288,6 +288,61 @@ static void many_names(void)
     end_reading();
 }
 
+/* A store as an event, and as a store alone: the same octets, and what a reader makes of them. */
+static void stores(void)
+{
+    struct sg_trace_event e[4000] = { { .kind = 0 } };
+    uint8_t data[4000][SG_TRACE_STORE_MAX];
+    struct tr_file other;
+    struct sg_trace_writer *w[2];
+    uint64_t random = 5;
+
+    tr_file_init(&file);
+    tr_file_init(&other);
+    w[0] = tr_begin(&file, true);
+    w[1] = tr_begin(&other, true);
+    for (unsigned i = 0; i < SG_ARRAY_SIZE(e); i++) {
+        uint64_t bits = sg_prng(&random);
+
+        if (i && bits % 8) { /* fields change one by one, or not at all */
+            e[i] = e[i - 1];
+            e[i].addr += bits >> 8 & 1 ? e[i].len : bits >> 40;
+            e[i].at += bits >> 9 & 1 ? 0 : 3;
+            e[i].unit ^= bits >> 10 & 0x7 ? 0 : 9;
+            e[i].root ^= bits >> 13 & 0x7 ? 0 : 0x1000;
+            e[i].arg ^= bits >> 16 & 0x7 ? 0 : 1;
+            memcpy(data[i], data[i - 1], SG_TRACE_STORE_MAX);
+            data[i][0] ^= bits >> 20 & 1;
+        } else {
+            tr_random_event(&random, SG_TRACE_STORE, &e[i], data[i]);
+        }
+        e[i].data = data[i];
+        T_TRUE(sg_trace_write(w[0], &e[i]));
+        T_TRUE(sg_trace_write_store(w[1], &(struct sg_trace_store){
+                                              .addr = e[i].addr,
+                                              .at = e[i].at,
+                                              .root = e[i].root,
+                                              .data = e[i].data,
+                                              .unit = (uint16_t)e[i].unit,
+                                              .len = (uint8_t)e[i].len,
+                                              .arg = (uint8_t)e[i].arg,
+                                          }));
+    }
+    tr_end(w[0]);
+    tr_end(w[1]);
+    T_EQ_U64(file.octets->len, other.octets->len);
+    T_EQ_MEM(file.octets->data, other.octets->data, other.octets->len);
+    tr_file_free(&other);
+    begin_reading();
+    for (unsigned i = 0; i < SG_ARRAY_SIZE(e); i++) {
+        const struct sg_trace_event *got = sg_trace_next(view.r);
+
+        T_NOT_NULL(got);
+        T_TRUE(tr_same(got, &e[i]));
+    }
+    end_reading();
+}
+
 static const struct t_case cases[] = {
     { "header, content, hashes and end", header },
     { "every kind of event with the edges of its fields", kinds },
@@ -296,6 +351,7 @@ static const struct t_case cases[] = {
     { "DMA of another device has any length", long_dma },
     { "pages are packed without their zeros", packed_pages },
     { "65,535 names", many_names },
+    { "a store as an event, and alone", stores },
 };
 
 T_MAIN(cases)
