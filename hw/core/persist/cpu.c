@@ -380,22 +380,40 @@ static void store_in_lines(struct sg_persist *p, struct extent *e, uint64_t off,
     }
 }
 
+/* A store that nothing else has to move for is appended to its line; most are such. */
+static void add_store(struct sg_persist *p, struct extent *e, uint64_t off, const uint8_t *buf,
+                      size_t len, uint64_t seq, unsigned flags, unsigned unit)
+{
+    struct sg_dom_store store = { .len = len, .data = buf, .seq = seq, .cpu = unit + 1 };
+
+    if (flags & SG_PERSIST_STORE_NT || p->config.store_buffer || len > SG_PERSIST_ATOM ||
+        !sg_dom_line_append(p, e, off, &store)) {
+        store_in_lines(p, e, off, buf, len, seq, flags, unit);
+    }
+}
+
 void sg_persist_will_change(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
     uint64_t off;
     struct extent *e = len ? sg_dom_extent(p, addr, len, &off) : NULL;
 
-    if (e && !p->frozen) {
+    if (!e || p->frozen) {
+        return;
+    }
+    if (p->limits.exact) {
         sg_dom_posted_before(p, addr, len);
     }
-    if (e && p->config.cpu_tracking && !p->frozen) {
+    if (p->config.cpu_tracking) {
         sg_dom_announce(p, e, off, len);
     }
 }
 
 void sg_dom_announce(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
 {
-    sg_dom_tell_apart(p, e, off, len);
+    if (len > SG_PERSIST_PAGE ||
+        (len && !(sg_dom_is_apart(e, off) && sg_dom_is_apart(e, off + len - 1)))) {
+        sg_dom_tell_apart(p, e, off, len);
+    }
     p->announced = e->base + off;
     p->announced_len = len;
 }
@@ -421,12 +439,14 @@ bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *
     flags &= ~SG_PERSIST_STORE_ANNOUNCED; /* the domain knows */
     if (tracked) {
         flags |= sg_dom_was_announced(p, addr, len) ? SG_PERSIST_STORE_ANNOUNCED : 0;
-        sg_dom_others_drain(p, source->unit, SG_DOM_PROCESSOR);
+        if (p->busy_cpus) {
+            sg_dom_others_drain(p, source->unit, SG_DOM_PROCESSOR);
+        }
         seq = sg_dom_log_payload(p, SG_PERSIST_EV_CPU_STORE, source, addr, buf, len, flags);
         if (flags & SG_PERSIST_STORE_WRITE) {
             sg_dom_posted_before(p, addr, len);
         }
-        store_in_lines(p, e, off, buf, len, seq, flags, source->unit);
+        add_store(p, e, off, buf, len, seq, flags, source->unit);
     }
     if (flags & SG_PERSIST_STORE_WRITE) {
         write_visible(e->visible + off, buf, len);

@@ -246,16 +246,11 @@ const char *sg_persist_configure(struct sg_persist *p, const struct sg_persist_c
 
 /* ---- Extents ---- */
 
-static bool holds(const struct extent *e, uint64_t addr, uint64_t len)
-{
-    return e->used && addr >= e->base && sg_range_ok(addr - e->base, len, e->size);
-}
-
-struct extent *sg_dom_extent(struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *off)
+struct extent *sg_dom_find_extent(struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *off)
 {
     struct extent *e = &p->extent[p->extent_hint];
 
-    for (unsigned i = 0; !holds(e, addr, len); i++) {
+    for (unsigned i = 0; !sg_dom_extent_holds(e, addr, len); i++) {
         if (i == p->extent_count) {
             return NULL;
         }

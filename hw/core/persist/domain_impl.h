@@ -202,8 +202,23 @@ static inline uint64_t sg_dom_below(uint64_t *state, uint64_t n)
 
 /* ---- domain.c ---- */
 
-/* The extent that holds [addr, addr + len), or NULL; *off is the offset in it. */
-struct extent *sg_dom_extent(struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *off);
+static inline bool sg_dom_extent_holds(const struct extent *e, uint64_t addr, uint64_t len)
+{
+    return e->used && addr >= e->base && sg_range_ok(addr - e->base, len, e->size);
+}
+struct extent *sg_dom_find_extent(struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *off);
+/* The extent that holds [addr, addr + len), or NULL; *off is the offset in it.  Mostly the last. */
+static inline struct extent *sg_dom_extent(struct sg_persist *p, uint64_t addr, uint64_t len,
+                                           uint64_t *off)
+{
+    struct extent *e = &p->extent[p->extent_hint];
+
+    if (sg_dom_extent_holds(e, addr, len)) {
+        *off = addr - e->base;
+        return e;
+    }
+    return sg_dom_find_extent(p, addr, len, off);
+}
 static inline int sg_dom_extent_number(const struct sg_persist *p, const struct extent *e)
 {
     return e - p->extent;
@@ -312,6 +327,13 @@ struct sg_dom_store {
 /* Adds a store to a line of page_no, which then has a history. */
 void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                        const struct sg_dom_store *store);
+/*
+ * The same for a plain CPU store at 'off' of the extent, in its most frequent case: it is in one
+ * atom, nothing is in S2', and the line is clean or has a history with room for more.  False:
+ * nothing is done.
+ */
+bool sg_dom_line_append(struct sg_persist *p, struct extent *e, uint64_t off,
+                        const struct sg_dom_store *store);
 /* Octets become visible in S2: writes visible memory, marks lines.  Range within the extent. */
 void sg_dom_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, const void *buf,
                           size_t len, uint64_t seq);
@@ -329,6 +351,13 @@ struct line *sg_dom_line_begin_history(struct sg_persist *p, struct extent *e, s
                                        unsigned i, const uint8_t *pre);
 /* Lines of the range that are dirty without a history get one: they are about to be changed. */
 void sg_dom_tell_apart(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
+/* Has the page at 'off' no such line? */
+static inline bool sg_dom_is_apart(const struct extent *e, uint64_t off)
+{
+    const struct page *g = e->pages[off / SG_PERSIST_PAGE];
+
+    return !g || !(g->dirty & ~g->has_history);
+}
 /* The event with these low bits of its number, of the last 2^32. */
 static inline uint64_t sg_dom_full_seq(const struct sg_persist *p, uint32_t low)
 {

@@ -70,7 +70,9 @@ uint64_t sg_dom_log_payload(struct sg_persist *p, unsigned kind,
     struct sg_persist_event *e = next_event(p, kind, source, addr, len, arg);
     uint32_t size = p->limits.log_data, at, n;
 
-    if (len <= sizeof(e->data)) {
+    if (len == sizeof(e->data)) { /* without a call */
+        memcpy(&e->data, buf, sizeof(e->data));
+    } else if (len < sizeof(e->data)) {
         memcpy(&e->data, buf, len);
     } else if (len > size) {
         e->data = UINT64_MAX;

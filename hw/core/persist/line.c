@@ -306,6 +306,43 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
     }
 }
 
+bool sg_dom_line_append(struct sg_persist *p, struct extent *e, uint64_t off,
+                        const struct sg_dom_store *store)
+{
+    size_t page_no = off / SG_PERSIST_PAGE;
+    unsigned i = off % SG_PERSIST_PAGE / SG_PERSIST_LINE, skip = off % SG_PERSIST_ATOM;
+    struct page *g = e->pages[page_no];
+    const uint8_t *data = store->data;
+    uint8_t atom[SG_PERSIST_ATOM] = { 0 };
+    struct line *l;
+
+    if (skip + store->len > SG_PERSIST_ATOM || p->busy_cpus || p->nt_lines ||
+        (g && is_full(p, g, i))) {
+        return false;
+    }
+    if (!g || !(g->dirty >> i & 1)) {
+        l = new_line(p, sg_dom_page(p, e, page_no), i);
+    } else if (g->has_history >> i & 1) {
+        l = sg_dom_line(p, g, i);
+        if (sg_dom_rec(p, l->last)->flags & REC_S2P) {
+            return false;
+        }
+    } else {
+        return false;
+    }
+    if (store->len == 1) {
+        atom[skip] = *data;
+        data = atom;
+    } else if (store->len < SG_PERSIST_ATOM) {
+        memcpy(atom + skip, data, store->len);
+        data = atom;
+    }
+    append(p, l, off % SG_PERSIST_LINE / SG_PERSIST_ATOM,
+           (0xffu >> (SG_PERSIST_ATOM - store->len)) << skip, data, store->seq, 0)
+        ->cpu = store->cpu;
+    return true;
+}
+
 bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                        uint64_t seq)
 {
