@@ -24,6 +24,18 @@
 
 static bool watching_bad;
 
+uint64_t staghorn_cpu_pc(CPUState *cpu)
+{
+    const CPUX86State *env = cpu_env(cpu);
+
+    return env->eip + env->segs[R_CS].base;
+}
+
+uint64_t staghorn_cpu_root(CPUState *cpu)
+{
+    return cpu_env(cpu)->cr[3] & PAGE_TABLES;
+}
+
 struct sg_trace_event staghorn_cpu_event(CPUState *cpu, enum sg_trace_kind kind,
                                          const struct sg_persist_source *source)
 {
@@ -31,7 +43,7 @@ struct sg_trace_event staghorn_cpu_event(CPUState *cpu, enum sg_trace_kind kind,
         .kind = kind,
         .unit = source->unit,
         .at = source->at,
-        .root = cpu_env(cpu)->cr[3] & PAGE_TABLES,
+        .root = staghorn_cpu_root(cpu),
     };
 }
 

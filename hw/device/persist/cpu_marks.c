@@ -71,12 +71,26 @@ static Mark mark_of(const CPUX86State *env)
     };
 }
 
+/* printf() would take most of a mark's time. */
+static inline void append_number(GString *text, const char *name, uint64_t number, unsigned base)
+{
+    char digits[24], *p = digits + sizeof(digits);
+
+    *--p = '\0';
+    do {
+        *--p = "0123456789abcdef"[number % base];
+        number /= base;
+    } while (number);
+    g_string_append(text, name);
+    g_string_append(text, p);
+}
+
 /* Appends "phys=ADDRESS len=OCTETS" for a piece of the machine's memory. */
 static void append_piece(GString *text, uint64_t phys, uint64_t len)
 {
     if (len) {
-        g_string_append_printf(text, "%sphys=0x%" PRIx64 " len=%" PRIu64, text->len ? " " : "",
-                               phys, len);
+        append_number(text, text->len ? " phys=0x" : "phys=0x", phys, 16);
+        append_number(text, " len=", len, 10);
     }
 }
 
@@ -104,7 +118,7 @@ static void range_text(CPUState *cpu, const Mark *m, GString *text, uintptr_t ra
     }
     append_piece(text, phys, len);
     if (outside) {
-        g_string_append_printf(text, "%soutside=%" PRIu64, text->len ? " " : "", outside);
+        append_number(text, text->len ? " outside=" : "outside=", outside, 10);
     }
 }
 

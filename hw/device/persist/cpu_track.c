@@ -87,7 +87,7 @@ static void find_place(CPUState *cpu, Place *place, uintptr_t ra)
 /* The linear address of the instruction whose translated code has ra. */
 static uint64_t program_counter(CPUState *cpu, uintptr_t ra)
 {
-    uint64_t pc = cpu->cc->get_pc(cpu);
+    uint64_t pc = staghorn_cpu_pc(cpu);
     Place *place;
 
     if (!ra) {
@@ -128,13 +128,17 @@ struct sg_persist_source staghorn_cpu_source(CPUState *cpu, uintptr_t ra)
 static void record_store(CPUState *cpu, const struct sg_persist_source *source, const void *host,
                          unsigned size, unsigned flags)
 {
-    struct sg_trace_event e = staghorn_cpu_event(cpu, SG_TRACE_STORE, source);
+    struct sg_trace_store s = {
+        .addr = stored_at,
+        .at = source->at,
+        .root = staghorn_cpu_root(cpu),
+        .data = host,
+        .unit = source->unit,
+        .len = size,
+        .arg = flags | SG_PERSIST_STORE_ANNOUNCED,
+    };
 
-    e.addr = stored_at;
-    e.len = size;
-    e.data = host;
-    e.arg = flags | SG_PERSIST_STORE_ANNOUNCED;
-    staghorn_record(&e);
+    staghorn_record_store(&s);
     told = false;
 }
 
@@ -159,8 +163,7 @@ static void track_begin(CPUState *cpu, const void *host, unsigned size)
     stored_at = staghorn_dimm_address(staghorn_dimm_of(domain, host), host);
     sg_persist_will_change(domain->model, stored_at, size);
     if (unlikely(staghorn_recording)) {
-        store_proves_loads = staghorn_record_wants_load(cpu->cpu_index, stored_at, size);
-        staghorn_record_will_change(cpu->cpu_index, stored_at, size);
+        store_proves_loads = staghorn_record_will_change(cpu->cpu_index, stored_at, size);
     }
 }
 

@@ -16,6 +16,10 @@
 
 /* The instruction of the vCPU whose translated code has ra. */
 struct sg_persist_source staghorn_cpu_source(CPUState *cpu, uintptr_t ra);
+/* As cc->get_pc(), without its checked cast: the linear address of the block that is executed. */
+uint64_t staghorn_cpu_pc(CPUState *cpu);
+/* Address of the vCPU's page tables. */
+uint64_t staghorn_cpu_root(CPUState *cpu);
 /* The event with what it has from the vCPU: unit, program counter, page tables. */
 struct sg_trace_event staghorn_cpu_event(CPUState *cpu, enum sg_trace_kind kind,
                                          const struct sg_persist_source *source);

@@ -20,6 +20,8 @@ static struct {
     struct sg_trace_writer *writer; /* NULL: no recording */
     uint64_t now_ns, told_ns;
     bool due;
+    char *name; /* the last one that was asked for, or NULL, and its number */
+    uint32_t name_number;
 } recorder;
 
 static void tell_time(void)
@@ -61,19 +63,48 @@ void staghorn_record(const struct sg_trace_event *e)
     staghorn_domain_unlock(&recorder.lock);
 }
 
-uint32_t staghorn_record_name(const char *text)
+void staghorn_record_store(const struct sg_trace_store *s)
 {
-    g_autofree char *name = g_strndup(text ? text : "", SG_TRACE_NAME_MAX);
-    uint32_t number = 0;
+    staghorn_domain_lock(&recorder.lock);
+    if (recorder.writer) {
+        tell_time();
+        sg_trace_write_store(recorder.writer, s);
+        tell_freeze();
+    }
+    staghorn_domain_unlock(&recorder.lock);
+}
+
+static void forget_name(void)
+{
+    g_free(recorder.name);
+    recorder.name = NULL;
+}
+
+static uint32_t find_name(const char *text)
+{
+    g_autofree char *name = g_strndup(text, SG_TRACE_NAME_MAX);
 
     for (char *c = name; *c; c++) {
         if (!sg_trace_is_text((const uint8_t *)c, 1)) {
             *c = '?';
         }
     }
+    return sg_trace_writer_name(recorder.writer, name);
+}
+
+/* Marks of a program mostly have the name of the mark before. */
+uint32_t staghorn_record_name(const char *text)
+{
+    uint32_t number = 0;
+
     staghorn_domain_lock(&recorder.lock);
-    if (recorder.writer) {
-        number = sg_trace_writer_name(recorder.writer, name);
+    if (recorder.writer && text) {
+        if (!recorder.name || strcmp(recorder.name, text) != 0) {
+            forget_name();
+            recorder.name = g_strdup(text);
+            recorder.name_number = find_name(text);
+        }
+        number = recorder.name_number;
     }
     staghorn_domain_unlock(&recorder.lock);
     return number;
@@ -109,6 +140,7 @@ void staghorn_recorder_open(struct sg_trace_writer *writer)
 void staghorn_recorder_close(void)
 {
     staghorn_domain_lock(&recorder.lock);
+    forget_name();
     recorder.writer = NULL;
     staghorn_domain_unlock(&recorder.lock);
 }

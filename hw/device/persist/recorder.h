@@ -39,6 +39,8 @@ extern void (*staghorn_record_switched)(bool on);
  * the machine freezes if an armed cut came due in the call that it describes.
  */
 void staghorn_record(const struct sg_trace_event *e);
+/* The same for a store of a CPU, in fewer instructions. */
+void staghorn_record_store(const struct sg_trace_store *s);
 /*
  * The number of a name for the field 'name' of an event that follows; 0 if there is none.  What is
  * not printable ASCII becomes '?'; what is beyond SG_TRACE_NAME_MAX octets is left out.
@@ -76,11 +78,12 @@ void staghorn_record_machine_ends(void);
 
 /*
  * Somebody is about to change octets of persistent memory: vCPU number 'who', or STAGHORN_DEVICE.
- * Called before memory changes, so that a load that saw the change finds it announced.  Domain's
+ * Called before memory changes, so that a load that saw the change finds it announced.  True: a
+ * load by the same vCPU just before is worth an event (staghorn_record_wants_load()).  Domain's
  * lock.
  */
 enum { STAGHORN_DEVICE = -1 };
-void staghorn_record_will_change(int who, uint64_t addr, uint64_t len);
+bool staghorn_record_will_change(int who, uint64_t addr, uint64_t len);
 /*
  * Has one of the lines been changed by anybody else than this vCPU since a load of it was recorded?
  * If not, a load proves nothing that the trace does not say already.  Any thread, without locks.

@@ -45,26 +45,36 @@ static uint8_t *lines_of(uint64_t addr, uint64_t len, uint64_t *count)
     return NULL;
 }
 
-void staghorn_record_will_change(int who, uint64_t addr, uint64_t len)
+/* Does a load of a line with this octet prove anything to who has the tag? */
+static bool is_news(uint8_t changed, uint8_t own)
+{
+    return changed != NOBODY && (changed != own || own == SEVERAL);
+}
+
+bool staghorn_record_will_change(int who, uint64_t addr, uint64_t len)
 {
     uint64_t count;
     uint8_t *line = lines_of(addr, len, &count), tag = tag_of(who);
+    bool news = false;
 
     for (; line && count; line++, count--) {
-        qatomic_set(line, *line == NOBODY || *line == tag ? tag : SEVERAL);
+        news |= is_news(*line, tag);
+        if (*line != tag) {
+            qatomic_set(line, *line == NOBODY ? tag : SEVERAL);
+        }
     }
     smp_wmb(); /* before memory changes */
+    return news;
 }
 
 bool staghorn_record_wants_load(unsigned vcpu, uint64_t addr, uint64_t len)
 {
     uint64_t count;
     const uint8_t *line = lines_of(addr, len, &count);
-    uint8_t own = tag_of(vcpu), changed;
+    uint8_t own = tag_of(vcpu);
 
     for (; line && count; line++, count--) {
-        changed = qatomic_read(line);
-        if (changed != NOBODY && (changed != own || own == SEVERAL)) {
+        if (is_news(qatomic_read(line), own)) {
             return true;
         }
     }
