@@ -2,12 +2,15 @@
 /*
  * The cost of a CPU's stores, flushes and fences, in a guest with cpu-tracking on or off:
  *
- *   track_bench DEVICE
+ *   track_bench DEVICE [WORD]
  *
  * measures on the device's memory and, beside it, on ordinary memory.  Each number is the best of
- * many short runs, so that a busy host does not matter; after each run its dirty lines are flushed.
+ * many short runs, so that a busy host does not matter; after each run the lines that it left dirty
+ * are flushed.
+ * With a word, only work whose name contains it is done.
  */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +18,8 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "staghorn_mark.h"
 
 enum { RUNS = 200, LINE = 64, PAGE = 4096, SIZE = 2 << 20, RECORD = 256 };
 
@@ -115,10 +120,98 @@ static void append(unsigned i)
     flush(atoms, LINE);
 }
 
+/* ---- hash tables: a slot has a line for its key, and one for its value ---- */
+
+enum { SLOTS = 4096, KEY = 24, WORDS = LINE / 8 };
+
+struct slot {
+    uint64_t used;
+    uint8_t key[KEY];
+    uint8_t unused[LINE - KEY - 8];
+    uint64_t value[WORDS];
+};
+
+_Static_assert(sizeof(struct slot) * SLOTS <= SIZE, "the table fits");
+
+/* The value is durable before the slot is in use. */
+static void insert(struct slot *slot, const uint64_t *value)
+{
+    memcpy(slot->value, value, sizeof(slot->value));
+    clwb(slot->value);
+    sfence();
+    __atomic_store_n(&slot->used, 1, __ATOMIC_RELEASE);
+    clwb(slot);
+    sfence();
+}
+
+/* Nothing but stores, flushes and fences; the place is known. */
+static void hash_stores(unsigned i)
+{
+    uint64_t value[WORDS];
+
+    for (unsigned k = 0; k < WORDS; k++) {
+        value[k] = i + k;
+    }
+    insert((struct slot *)octets + i % SLOTS, value);
+}
+
+static uint64_t hash_of(const uint8_t *key)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+    for (unsigned k = 0; k < KEY; k++) {
+        hash = (hash ^ key[k]) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static struct slot *find(const uint8_t *key)
+{
+    struct slot *table = (struct slot *)octets;
+    uint64_t at = hash_of(key) % SLOTS;
+
+    while (table[at].used && memcmp(table[at].key, key, KEY)) {
+        at = (at + 1) % SLOTS;
+    }
+    return &table[at];
+}
+
+/* What a program does: key as text, hash, search; then value, checksum, and key if it is new. */
+static struct slot *insert_customer(unsigned i)
+{
+    uint64_t value[WORDS], sum = 0;
+    char text[KEY + 1];
+    struct slot *slot;
+
+    snprintf(text, sizeof(text), "customer-%015u", i % (SLOTS / 2));
+    for (unsigned k = 0; k < WORDS - 1; k++) {
+        value[k] = (i + k) * UINT64_C(0x9e3779b97f4a7c15);
+        sum = (sum ^ value[k]) * UINT64_C(0x100000001b3);
+    }
+    value[WORDS - 1] = sum;
+    slot = find((const uint8_t *)text);
+    if (!slot->used) {
+        memcpy(slot->key, text, KEY);
+    }
+    insert(slot, value);
+    return slot;
+}
+
+static void hash_insert(unsigned i)
+{
+    insert_customer(i);
+}
+
+static void hash_insert_mark(unsigned i)
+{
+    sg_mark_durable(insert_customer(i), sizeof(struct slot));
+}
+
 static const struct work {
     const char *name;
     void (*once)(unsigned i);
     unsigned times;
+    bool flushes; /* leaves nothing dirty */
 } works[] = {
     { "load", load, 10000 },
     { "store", store, 3000 },
@@ -130,6 +223,9 @@ static const struct work {
     { "memset of 4 KiB", fill, 10 },
     { "memset of 4 KiB, 64 clwb, sfence", fill_flush, 10 },
     { "log record of 256 octets", append, 30 },
+    { "hash table, stores only", hash_stores, 100, true },
+    { "hash table of a program", hash_insert, 100, true },
+    { "marked hash table", hash_insert_mark, 100, true },
 };
 enum { WORKS = sizeof(works) / sizeof(works[0]) };
 
@@ -155,18 +251,20 @@ static double measure(const struct work *w, void *memory)
         }
         took = (now_ns() - start) / w->times;
         best = took < best ? took : best;
-        flush(memory, SIZE);
+        if (!w->flushes) {
+            flush(memory, SIZE);
+        }
     }
     return best;
 }
 
 int main(int argc, char **argv)
 {
-    int fd = argc == 2 ? open(argv[1], O_RDWR) : -1;
+    int fd = argc == 2 || argc == 3 ? open(argv[1], O_RDWR) : -1;
     void *device, *ordinary;
 
     if (fd < 0) {
-        fprintf(stderr, "usage: track_bench DEVICE\n");
+        fprintf(stderr, "usage: track_bench DEVICE [WORD]\n");
         return 2;
     }
     device = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, SIZE);
@@ -179,8 +277,10 @@ int main(int argc, char **argv)
     memset(ordinary, 0, SIZE);
     printf("%-36s %12s %12s\n", "ns each", "persistent", "ordinary");
     for (unsigned i = 0; i < WORKS; i++) {
-        printf("%-36s %12.1f %12.1f\n", works[i].name, measure(&works[i], device),
-               measure(&works[i], ordinary));
+        if (argc < 3 || strstr(works[i].name, argv[2])) {
+            printf("%-36s %12.1f %12.1f\n", works[i].name, measure(&works[i], device),
+                   measure(&works[i], ordinary));
+        }
     }
     return 0;
 }
