@@ -94,6 +94,7 @@ static const struct {
     { "atomic-write", SG_FEATURE_ATOMIC_WRITE },
     { "imm", SG_FEATURE_IMM },
     { "mw", SG_FEATURE_MW },
+    { "send-inv", SG_FEATURE_SEND_INV },
 };
 
 static uint32_t parse_without(const char *text)

@@ -485,6 +485,7 @@ int sgh_query_caps(struct sgh_dev *dev)
 	c->max_srq_wr = rounddown_pow_of_two(max_t(u32, le32_to_cpu(raw.max_srq_wr), 1));
 	c->max_srq_sge = min_t(u32, le32_to_cpu(raw.max_srq_sge), SG_RQ_MAX_SGE);
 	c->max_mw = le32_to_cpu(raw.max_mw);
+	c->wire = le32_to_cpu(raw.wire);
 	c->max_mr_size = le64_to_cpu(raw.max_mr_size);
 	c->page_size_mask = le64_to_cpu(raw.page_size_mask);
 	memcpy(c->fw_version, raw.fw_version, sizeof(raw.fw_version));

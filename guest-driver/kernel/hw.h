@@ -66,6 +66,7 @@ struct sgh_caps {
 	u32 max_private_data;
 	u32 max_srq, max_srq_wr, max_srq_sge;
 	u32 max_mw;
+	u32 wire; /* enum sg_wire_id */
 	u64 max_mr_size;
 	u64 page_size_mask;
 	char fw_version[17];

@@ -45,14 +45,30 @@ static u64 sgh_device_caps(const struct sgh_dev *dev)
 		{ SG_FEATURE_MW, IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B },
 		{ SG_FEATURE_SRQ_RESIZE, IB_DEVICE_SRQ_RESIZE },
 	};
-	u64 caps = dev->caps.max_fr_pages ? IB_DEVICE_MEM_MGT_EXTENSIONS : 0;
+	u64 caps = 0;
 	int i;
 
+	/* One bit for all three: fast registration, its end by LOCAL_INV, Send with Invalidate. */
+	if (dev->caps.max_fr_pages && sgh_has(dev, SG_FEATURE_SEND_INV))
+		caps |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 	for (i = 0; i < ARRAY_SIZE(map); i++) {
 		if (sgh_has(dev, map[i].feature))
 			caps |= map[i].cap;
 	}
 	return caps;
+}
+
+/* For the log: iWARP is what people expect. */
+static const char *sgh_wire_note(const struct sgh_dev *dev)
+{
+	switch (dev->caps.wire) {
+	case SG_WIRE_ID_IWARP:
+		return "";
+	case SG_WIRE_ID_RDMA_TCP_2000:
+		return ", wire RDMA/TCP of 2000";
+	default:
+		return ", a wire that this driver does not know";
+	}
 }
 
 static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
@@ -402,7 +418,8 @@ int sgh_ib_register(struct sgh_dev *dev)
 	if (ret)
 		goto err;
 	dev->ib = ib;
-	ibdev_info(ibdev, "on %s, firmware %s\n", netdev_name(dev->netdev), dev->caps.fw_version);
+	ibdev_info(ibdev, "on %s, firmware %s%s\n", netdev_name(dev->netdev), dev->caps.fw_version,
+		   sgh_wire_note(dev));
 	return 0;
 
 err:

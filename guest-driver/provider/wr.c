@@ -415,6 +415,7 @@ static uint64_t supported_ops(uint32_t features)
 		uint32_t feature;
 		uint64_t ops;
 	} rows[] = {
+		{ SG_FEATURE_SEND_INV, IBV_QP_EX_WITH_SEND_WITH_INV },
 		{ SG_FEATURE_FLUSH, IBV_QP_EX_WITH_FLUSH },
 		{ SG_FEATURE_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE },
 		{ SG_FEATURE_ATOMICS,
@@ -423,8 +424,7 @@ static uint64_t supported_ops(uint32_t features)
 		  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_IMM },
 		{ SG_FEATURE_MW, IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW },
 	};
-	uint64_t ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_INV |
-		       IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
+	uint64_t ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {

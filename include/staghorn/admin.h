@@ -536,7 +536,7 @@ struct sg_cm_data {
     __le16 ird; /* the peer's offer (request), or as agreed */
     __le16 ord;
     __le16 pdata_len;
-    __u8 mpa_rev;
+    __u8 mpa_rev; /* 0: a wire without MPA */
     __u8 reserved;
     __le16 peer_ird; /* from the peer's frame; 0: it had none */
     __le16 peer_ord;
@@ -591,14 +591,15 @@ struct sg_caps {
     __u8 fw_version[16]; /* text, zero padded */
     __le32 hash_mask;    /* hash algorithms for Verify, bit n: enum sg_hash n */
     __le32 max_srq_sge;
-    __le32 reserved[10];
+    __le32 wire; /* enum sg_wire_id */
+    __le32 reserved[9];
 };
 SG_ASSERT_LAYOUT(struct sg_caps, 168, version, 0, features, 4, max_pd, 8, max_mr, 12, max_cq, 16,
                  max_cqe, 20, max_qp, 24, max_qp_wr, 28, max_sq_sge, 32, max_rq_sge, 36, max_inline,
                  40, max_ird, 44, max_ord, 48, max_fr_pages, 52, max_listeners, 56, max_conns, 60,
                  max_mr_size, 64, page_size_mask, 72, max_srq, 80, max_srq_wr, 84, max_mw, 88,
                  num_uar, 92, num_eq, 96, max_private_data, 100, fw_version, 104, hash_mask, 120,
-                 max_srq_sge, 124, reserved, 128);
+                 max_srq_sge, 124, wire, 128, reserved, 132);
 
 #define SG_FEATURE_MPA_V2 0x01u
 #define SG_FEATURE_FAST_REG 0x02u
@@ -616,5 +617,12 @@ SG_ASSERT_LAYOUT(struct sg_caps, 168, version, 0, features, 4, max_pd, 8, max_mr
 #define SG_FEATURE_ODP 0x2000u             /* SG_MR_ODP */
 #define SG_FEATURE_VLAN 0x4000u            /* sg_cmd_set_addr.vlan */
 #define SG_FEATURE_SRQ_RESIZE 0x8000u
+#define SG_FEATURE_SEND_INV 0x10000u /* SG_WR_SEND_INV */
+
+/* The format of messages in TCP. */
+enum sg_wire_id {
+    SG_WIRE_ID_IWARP = 0,
+    SG_WIRE_ID_RDMA_TCP_2000 = 1, /* peers report no errors: SG_CM_TERMINATED does not occur */
+};
 
 #endif

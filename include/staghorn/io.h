@@ -35,7 +35,7 @@ SG_ASSERT_LAYOUT(struct sg_sge, 16, addr, 0, length, 8, lkey, 12);
 
 enum sg_wr_opcode {
     SG_WR_SEND = 0x00,
-    SG_WR_SEND_INV = 0x01, /* inv_stag is invalidated at the peer */
+    SG_WR_SEND_INV = 0x01, /* inv_stag is invalidated at the peer; SG_FEATURE_SEND_INV */
     SG_WR_WRITE = 0x02,
     SG_WR_READ = 0x03, /* elements: the sink, filled in their order */
     /* The next three need an MR of ALLOC_MR, the last two of them also a QP with SG_QP_KERNEL. */

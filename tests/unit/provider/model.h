@@ -333,6 +333,7 @@ static void world_init(void)
     kernel.next_srqn = 0x77;
     w.ctx = calloc(1, sizeof(*w.ctx));
     w.ctx->db = (uint8_t *)w.db;
+    w.ctx->features = SG_FEATURE_SEND_INV;
     w.ctx->max_inline = SG_MAX_INLINE;
     w.ctx->max_sq_sge = SG_SQ_MAX_SGE;
     w.ctx->max_rq_sge = SG_RQ_MAX_SGE;
@@ -367,8 +368,9 @@ static struct ibv_qp_init_attr_ex qp_attr(uint32_t wrs, uint32_t sges, uint32_t 
         .cap = { wrs, wrs, sges, sges, inl },
         .qp_type = IBV_QPT_RC,
         .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-        .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_INV |
-                          IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ,
+        .send_ops_flags =
+            IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
+            (w.ctx->features & SG_FEATURE_SEND_INV ? IBV_QP_EX_WITH_SEND_WITH_INV : 0),
     };
 }
 

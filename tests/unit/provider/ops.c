@@ -22,7 +22,7 @@ static struct sgp_qp *make(uint64_t ops)
 static struct sgp_qp *begin(void)
 {
     world_init();
-    w.ctx->features = SG_FEATURE_ATOMICS | SG_FEATURE_IMM | SG_FEATURE_MW;
+    w.ctx->features = SG_FEATURE_ATOMICS | SG_FEATURE_IMM | SG_FEATURE_MW | SG_FEATURE_SEND_INV;
     return make(NEW_OPS);
 }
 
@@ -48,6 +48,7 @@ static void create__follows_features(void)
     } rows[] = {
         { SG_FEATURE_ATOMICS, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, 128 },
         { SG_FEATURE_ATOMICS, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, 128 },
+        { SG_FEATURE_SEND_INV, IBV_QP_EX_WITH_SEND_WITH_INV, 64 },
         { SG_FEATURE_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, 64 },
         { SG_FEATURE_IMM, IBV_QP_EX_WITH_SEND_WITH_IMM, 64 },
         { SG_FEATURE_MW, IBV_QP_EX_WITH_LOCAL_INV, 64 },
@@ -75,7 +76,8 @@ static void create__follows_features(void)
         attr.comp_mask &= ~IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
         qp = sgp_create_qp_ex(w.spd.ibpd.context, &attr);
         T_NOT_NULL(qp);
-        T_EQ_U64(kernel.qp.sq_stride, rows[i].feature == SG_FEATURE_IMM ? 64 : 128);
+        T_EQ_U64(kernel.qp.sq_stride,
+                 rows[i].feature & (SG_FEATURE_IMM | SG_FEATURE_SEND_INV) ? 64 : 128);
         sgp_destroy_qp(qp);
     }
     world_fini();

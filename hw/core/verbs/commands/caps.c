@@ -8,6 +8,12 @@
 #include "verbs/queues/srq.h"
 #include "verbs/state/adapter_state.h"
 
+static const uint8_t wire_ids[] = {
+    [SG_ENGINE_IWARP] = SG_WIRE_ID_IWARP,
+    [SG_ENGINE_RDMA_TCP_2000] = SG_WIRE_ID_RDMA_TCP_2000,
+};
+static_assert(SG_ARRAY_SIZE(wire_ids) == SG_ENGINE_WIRES, "each wire has a number");
+
 enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     const struct sg_adapter_config *cfg = &a->config;
@@ -18,8 +24,11 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
     struct sg_caps c = { 0 };
 
     (void)rsp;
-    if (cfg->engine.wire == SG_ENGINE_IWARP && cfg->engine.mpa_rev >= 2) {
+    if (cfg->engine.mpa_rev >= 2) {
         features |= SG_FEATURE_MPA_V2;
+    }
+    if (sg_engine_wire_invalidates(cfg->engine.wire)) {
+        features |= SG_FEATURE_SEND_INV;
     }
     if (cfg->engine.rfc7306) {
         features |= SG_FEATURE_ATOMICS | SG_FEATURE_IMM;
@@ -58,6 +67,7 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
         sg_put_le32(&c.max_srq_sge, sg_srq_max_sge(a));
     }
     sg_put_le32(&c.max_mw, features & SG_FEATURE_MW ? cfg->max_mr : 0);
+    sg_put_le32(&c.wire, wire_ids[cfg->engine.wire]);
     sg_put_le32(&c.num_uar, SG_UAR_COUNT);
     sg_put_le32(&c.num_eq, SG_EQ_COUNT);
     sg_put_le32(&c.max_private_data, SG_PRIVATE_DATA_MAX);

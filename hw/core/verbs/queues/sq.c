@@ -49,14 +49,15 @@ struct op_row {
     uint8_t flags;
     uint8_t wc; /* enum sg_wc_opcode */
     uint8_t needs;
-    uint16_t features; /* required SG_FEATURE_* */
+    uint32_t features; /* required SG_FEATURE_* */
 };
 
 static sg_sq_start start_send, start_write, start_read;
 
 static const struct op_row rows[] = {
     [SG_WR_SEND] = { "SEND", start_send, OP_INLINE, SG_WC_SEND },
-    [SG_WR_SEND_INV] = { "SEND_INV", start_send, OP_INLINE, SG_WC_SEND, NEEDS_INV },
+    [SG_WR_SEND_INV] = { "SEND_INV", start_send, OP_INLINE, SG_WC_SEND, NEEDS_INV,
+                         SG_FEATURE_SEND_INV },
     [SG_WR_WRITE] = { "WRITE", start_write, OP_INLINE, SG_WC_WRITE },
     [SG_WR_READ] = { "READ", start_read, OP_READ, SG_WC_READ },
     [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ,

@@ -61,6 +61,9 @@ void sg_adapter_fit_wire(struct sg_adapter_config *config)
     struct sg_engine_config *e = &config->engine;
     uint32_t kinds = sg_engine_wire_kinds(e->wire);
 
+    if (e->wire != SG_ENGINE_IWARP) {
+        e->mpa_rev = 1; /* no enhanced setup, and all private data are the program's */
+    }
     if (!(kinds & 1u << SG_MSG_FLUSH)) {
         e->mpe_draft = SG_MPE_DRAFT_OFF;
     }
