@@ -32,7 +32,7 @@ static struct rdma_tcp_world {
     struct {
         uint32_t number, length;
     } read; /* the engine's oldest unanswered Read; length 0: none */
-    bool up, full;
+    bool up, full, faulted;
     uint8_t mem[MEM], recv[RECV], scratch[MEM];
 } w;
 
@@ -124,8 +124,15 @@ static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_para
     }
 }
 
+static void up_faulted(void *user, enum sg_conn_fault what)
+{
+    sg_assert(!w.faulted && what < SG_FAULTS); /* once, and before the end that it causes */
+    w.faulted = true;
+}
+
 static void up_end(void *user, enum sg_conn_end why)
 {
+    sg_assert(!w.faulted || why == SG_CONN_PROTOCOL || why == SG_CONN_RESET);
     faults += why == SG_CONN_PROTOCOL;
 }
 
@@ -242,6 +249,7 @@ static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len
 
 static const struct sg_engine_ops ops = {
     .reply = up_reply,
+    .faulted = up_faulted,
     .disconnected = up_end,
     .closed = up_closed,
     .tx_ready = up_tx_ready,

@@ -52,6 +52,11 @@ static void up_disconnected(void *user, enum sg_conn_end why)
     RT_CHECK(w, w->fin && why == SG_CONN_CLOSED, "the connection ends (%d)", why);
 }
 
+static void up_faulted(void *user, enum sg_conn_fault what)
+{
+    RT_CHECK((struct rt_world *)user, false, "a fault (%d)", what);
+}
+
 static void up_closed(void *user, enum sg_conn_end why)
 {
     struct rt_world *w = user;
@@ -267,6 +272,7 @@ static void up_answered(void *user, const struct sg_answer *r)
 const struct sg_engine_ops rt_ops = {
     .reply = up_reply,
     .disconnected = up_disconnected,
+    .faulted = up_faulted,
     .closed = up_closed,
     .tx_ready = up_tx_ready,
     .next = up_next,

@@ -203,6 +203,31 @@ static void up_terminated(void *user, const struct sg_term_info *t)
     sim_tantrum(s);
 }
 
+/* Without Terminate: only the end that finds the fault is told. */
+static void up_faulted(void *user, enum sg_conn_fault what)
+{
+    static const enum sg_conn_fault faults[SIM_FAULTS] = {
+        [SIM_BAD_WRITE_STAG] = SG_FAULT_ACCESS,   [SIM_BAD_READ_STAG] = SG_FAULT_ACCESS,
+        [SIM_BAD_WRITE_BOUNDS] = SG_FAULT_ACCESS, [SIM_BAD_READ_BOUNDS] = SG_FAULT_ACCESS,
+        [SIM_SEND_TOO_LONG] = SG_FAULT_FORM,
+    };
+    struct sim_side *s = sim_heard(user, "faulted", false);
+    struct sim_world *w = world_of(s);
+    const struct sim_op *op = s->peer->fatal;
+    bool mine = s->fatal && s->fatal->fault == SIM_GATHER_FAILS;
+
+    sim_note(w, "%u.%u fault %d", s->pair->index, s->node, what);
+    SIM_CHECK(w, w->wire != SG_ENGINE_IWARP, "a fault without its Terminate");
+    if (what == SG_FAULT_HERE) {
+        SIM_CHECK(w, mine, "%u.%u: memory of ours was fine", s->pair->index, s->node);
+    } else if (!w->sc.corrupt) {
+        SIM_CHECK(w, op && op->seq < s->peer->taken && faults[op->fault] == what,
+                  "%u.%u: fault %d of the peer without a reason", s->pair->index, s->node, what);
+    }
+    s->pair->disturbed = true;
+    sim_tantrum(s);
+}
+
 /* Transmission. */
 
 static void up_tx_ready(void *user)
@@ -550,6 +575,7 @@ const struct sg_engine_ops sim_ops = {
     .disconnected = up_disconnected,
     .closed = up_closed,
     .terminated = up_terminated,
+    .faulted = up_faulted,
     .tx_ready = up_tx_ready,
     .next = up_next,
     .gather = up_gather,

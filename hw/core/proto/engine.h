@@ -82,6 +82,15 @@ enum sg_conn_end {
 /* For the log: "the connection timed out". */
 const char *sg_conn_end_text(enum sg_conn_end end);
 
+/* Why this end gave a connection up. */
+enum sg_conn_fault {
+    SG_FAULT_FORM,   /* the peer's message is invalid */
+    SG_FAULT_ACCESS, /* or may not have the memory that it names */
+    SG_FAULT_CRC,
+    SG_FAULT_HERE, /* memory of ours cannot be used */
+    SG_FAULTS,
+};
+
 /* The ULP's part of the peer's startup frame.  pdata is valid during the call. */
 struct sg_conn_params {
     uint16_t ird, ord;           /* request: the peer's; reply/established: agreed for our side */
@@ -293,6 +302,8 @@ struct sg_engine_ops {
     void (*closed)(void *user, enum sg_conn_end why);
     /* Terminate sent or received; 'disconnected' follows. */
     void (*terminated)(void *user, const struct sg_term_info *t);
+    /* Instead of it on a wire without Terminate: only this end knows why.  Not after our FIN. */
+    void (*faulted)(void *user, enum sg_conn_fault what);
 
     /* ---- transmit ---- */
     /* sg_conn_transmit() would make progress now. */

@@ -3,8 +3,8 @@
  * The rig: see rig.h.
  *
  * Words of the log, one per upcall (parameters in brackets):
- *   request reply established disconnected closed gone terminated sent read_done recv inv
- *   placed mpe answered mpe_done atomic atomic_done imm (rig_requests.c)
+ *   request reply established disconnected closed gone terminated faulted sent read_done recv
+ *   inv placed mpe answered mpe_done atomic atomic_done imm (rig_requests.c)
  * 'tx_ready', 'next', 'gather' and placements are not logged; memory shows them.
  */
 #include <glib.h>
@@ -144,6 +144,18 @@ static void up_terminated(void *user, const struct sg_term_info *t)
 {
     rig_note("terminated(%s,%u/%u/%02x)", t->sent ? "sent" : "received", t->layer, t->type,
              t->code);
+}
+
+static void up_faulted(void *user, enum sg_conn_fault what)
+{
+    static const char *const names[] = {
+        [SG_FAULT_FORM] = "FORM",
+        [SG_FAULT_ACCESS] = "ACCESS",
+        [SG_FAULT_CRC] = "CRC",
+        [SG_FAULT_HERE] = "HERE",
+    };
+
+    rig_note("faulted(%s)", names[what]);
 }
 
 /* Upcalls: transmission. */
@@ -340,6 +352,7 @@ static const struct sg_engine_ops engine_ops = {
     .disconnected = up_disconnected,
     .closed = up_closed,
     .terminated = up_terminated,
+    .faulted = up_faulted,
     .tx_ready = up_tx_ready,
     .next = up_next,
     .gather = up_gather,

@@ -231,7 +231,7 @@ static void no_early_faults(void)
     T_EQ_U64(early_count(), 0);
     T_EQ_STR(rig_log(), "");
     rt_say(&f);
-    T_EQ_STR(rig_log(), "disconnected(PROTOCOL)");
+    T_EQ_STR(rig_log(), "faulted(ACCESS) disconnected(PROTOCOL)");
     rig_stop();
 }
 

@@ -89,7 +89,7 @@ static void upper_half(void)
     say(write_seg(RT_FIRST + 2, RT_BE, 0x100000064, 4, text + 4, 4));
     T_EQ_MEM(rig->mem + 100, text, 4);
     T_EQ_U64(sg_engine_stats(rig->e)->protection_errors, 1);
-    T_EQ_STR(rig_log(), "placed disconnected(PROTOCOL)");
+    T_EQ_STR(rig_log(), "placed faulted(ACCESS) disconnected(PROTOCOL)");
     rig_stop();
 }
 
@@ -294,6 +294,11 @@ struct rt_fault_row {
 
 static void faults(void)
 {
+    static const char *const words[] = {
+        [FORM] = "faulted(FORM) disconnected(PROTOCOL)",
+        [MEMORY] = "faulted(ACCESS) disconnected(PROTOCOL)",
+        [CRC] = "faulted(CRC) disconnected(PROTOCOL)",
+    };
     const uint32_t at = RT_FIRST + 1;
     struct rt_fields none = { 0 };
     struct rt_fault_row rows[] = {
@@ -345,7 +350,7 @@ static void faults(void)
             rt_say(&r->before);
         }
         rt_say(&r->f);
-        T_EQ_STR(rig_log(), "disconnected(PROTOCOL)");
+        T_EQ_STR(rig_log(), words[r->class]);
         st = sg_engine_stats(rig->e);
         T_EQ_U64(st->protocol_errors, r->class == FORM);
         T_EQ_U64(st->protection_errors, r->class == MEMORY);
@@ -371,7 +376,7 @@ static void stags(void)
         rt_passive();
         f.buffer = stags[i];
         rt_say(&f);
-        T_EQ_STR(rig_log(), "disconnected(PROTOCOL)");
+        T_EQ_STR(rig_log(), "faulted(ACCESS) disconnected(PROTOCOL)");
         T_EQ_U64(sg_engine_stats(rig->e)->protection_errors, 1);
         rig_stop();
     }
@@ -402,7 +407,7 @@ static void bad_responses(void)
         rt_post_read(10, 0, 600);
         response(rt_peer.first + 1 + rows[i].number, rows[i].flags, rows[i].offset, text,
                  rows[i].n);
-        T_EQ_STR(rig_log(), "disconnected(PROTOCOL)");
+        T_EQ_STR(rig_log(), "faulted(FORM) disconnected(PROTOCOL)");
         rig_stop();
     }
 }
@@ -419,7 +424,7 @@ static void too_many_reads(void)
     }
     T_EQ_STR(rig_log(), "");
     say(read_req(RT_FIRST + 9, 0, 4));
-    T_EQ_STR(rig_log(), "disconnected(PROTOCOL)");
+    T_EQ_STR(rig_log(), "faulted(FORM) disconnected(PROTOCOL)");
     rig_stop();
 }
 

@@ -365,7 +365,7 @@ static void cannot_express(void)
         sg_conn_wake(rig->c);
         rig_settle();
         rig_expect_nothing();
-        T_EQ_STR(rig_log(), "disconnected(RESET)");
+        T_EQ_STR(rig_log(), "faulted(HERE) disconnected(RESET)");
         rig_stop();
     }
 }

@@ -99,7 +99,8 @@ static void data_over_tcp(void)
 static void capabilities(void)
 {
     const uint32_t without = SG_FEATURE_MPA_V2 | SG_FEATURE_ATOMICS | SG_FEATURE_IMM |
-                             SG_FEATURE_FLUSH | SG_FEATURE_VERIFY | SG_FEATURE_ATOMIC_WRITE;
+                             SG_FEATURE_FLUSH | SG_FEATURE_VERIFY | SG_FEATURE_ATOMIC_WRITE |
+                             SG_FEATURE_SEND_INV;
     struct sg_cmd_query q = { .hdr.opcode = SG_ADMIN_QUERY_CAPS };
     struct pair_side *s = &pair.side[0];
     struct sg_caps *caps;
@@ -113,6 +114,8 @@ static void capabilities(void)
     T_EQ_U64(md_cmd(&s->md, &q, sizeof(q), NULL), SG_OK);
     T_EQ_U64(sg_get_le32(&caps->features) & without, 0);
     T_TRUE(sg_get_le32(&caps->features) & SG_FEATURE_SRQ);
+    T_EQ_U64(sg_get_le32(&caps->wire), SG_WIRE_ID_RDMA_TCP_2000);
+    T_EQ_U64(sg_get_le32(&caps->max_private_data), SG_PRIVATE_DATA_MAX);
     pair_close(&pair);
     pair_stop(&pair);
 }
@@ -137,22 +140,141 @@ static void refused(void)
     }
 }
 
-/* The peer's mistake is its own: our queue pair ends, too, but its memory is untouched. */
-static void wrong_stag(void)
+/* Side 0 makes a fault: side 1 learns which, side 0 only that the connection has ended. */
+static void faults_of_the_peer(void)
 {
-    struct md_wr w;
+    static const struct {
+        const char *what;
+        uint8_t opcode, posted; /* by side 0, and how that completes */
+        uint32_t stag_xor, recv;
+        uint8_t event;
+    } rows[] = {
+        { "Write, STag", SG_WR_WRITE, SG_WC_SUCCESS, 0x100, 0, SG_EV_QP_ACCESS_ERR },
+        { "Read, STag", SG_WR_READ, SG_WC_FLUSH_ERR, 0x100, 0, SG_EV_QP_ACCESS_ERR },
+        { "no Receive", SG_WR_SEND, SG_WC_SUCCESS, 0, 0, SG_EV_QP_REQ_ERR },
+        { "Receive too short", SG_WR_SEND, SG_WC_SUCCESS, 0, 99, SG_EV_QP_REQ_ERR },
+    };
+    struct sg_eqe e;
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
+        struct md_wr w;
+
+        T_CONTEXT("%s", rows[i].what);
+        begin_2000(false);
+        fill(1, 0, 300, 1);
+        if (rows[i].recv) {
+            recv(1, 6, 0, rows[i].recv);
+        }
+        w = wr(0, rows[i].opcode, 5, 400, 100, 0);
+        w.rkey ^= rows[i].stag_xor;
+        post(0, w);
+        pair_settle(&pair);
+        T_TRUE(md_next_async(&pair.side[1].md, &e));
+        T_EQ_U64(e.event, rows[i].event);
+        T_EQ_U64(sg_get_le32(&e.id), pair.side[1].qp.qpn);
+        e = pair_expect(&pair, 1, SG_EV_CM_DISCONNECT);
+        T_EQ_U64(e.cm_status, SG_CM_PROTOCOL);
+        e = pair_expect(&pair, 0, SG_EV_CM_DISCONNECT);
+        T_EQ_U64(e.cm_status, SG_CM_CLOSED);
+        expect(0, 5, rows[i].posted);
+        pair_pass(&pair, 20000000000ull);
+        T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);
+        T_EQ_U64(md_qp_state(&pair.side[1].qp), SG_QP_ERROR);
+        T_EQ_U64(pair_buf(&pair, 1)[0], 1);
+        T_EQ_U64(sg_engine_stats(pair.side[1].md.a->engine)->protection_errors,
+                 rows[i].event == SG_EV_QP_ACCESS_ERR);
+        end();
+    }
+}
+
+/* DMA fails where a Write of the peer goes: the peer is not to blame. */
+static void memory_of_ours(void)
+{
+    struct sg_eqe e;
 
     begin_2000(false);
-    fill(1, 0, 100, 1);
-    w = wr(0, SG_WR_WRITE, 5, 200, 100, 0);
-    w.rkey ^= 0x100;
-    post(0, w);
-    expect(0, 5, SG_WC_SUCCESS); /* TCP has it */
-    pair_pass(&pair, 20000000000ull);
-    T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);
-    T_EQ_U64(md_qp_state(&pair.side[1].qp), SG_QP_ERROR);
-    T_EQ_U64(sg_engine_stats(pair.side[1].md.a->engine)->protection_errors, 1);
+    pair.side[1].h.fault_lo = pair.side[1].buf;
+    pair.side[1].h.fault_hi = pair.side[1].buf + 4096;
+    post(0, wr(0, SG_WR_WRITE, 5, 400, 100, 0));
+    pair_settle(&pair);
+    T_TRUE(md_next_async(&pair.side[1].md, &e));
+    T_EQ_U64(e.event, SG_EV_QP_FATAL);
+    T_EQ_U64(sg_engine_stats(pair.side[1].md.a->engine)->protection_errors, 0);
     end();
+}
+
+/* RFC 5044 makes a responder wait for the initiator's first message; here it need not. */
+static void server_sends_first(void)
+{
+    begin_2000(false);
+    fill(1, 0, 64, 3);
+    recv(0, 1, 100, 64);
+    post(1, wr(1, SG_WR_SEND, 2, 0, 64, 0));
+    expect(0, 1, SG_WC_SUCCESS);
+    expect(1, 2, SG_WC_SUCCESS);
+    T_EQ_MEM(pair_buf(&pair, 0) + 100, pair_buf(&pair, 1), 64);
+    end();
+}
+
+/* Each end names its own protocol; neither takes what the other one says. */
+static void two_wires(void)
+{
+    const struct sg_adapter_config new = wire_config();
+    struct sg_adapter_config iwarp;
+    enum sg_status status;
+    struct sg_eqe e;
+    int i;
+
+    sg_adapter_default_config(&iwarp);
+    for (i = 0; i < 2; i++) {
+        T_CONTEXT("%s connects", i ? "iWARP" : "RDMA/TCP of 2000");
+        pair_start_two(&pair, i ? &iwarp : &new, i ? &new : &iwarp);
+        pair_open(&pair, NULL);
+        pair_connect_cmd(&pair, &pair.side[0].qp, 1, 1, NULL, &status);
+        T_EQ_U64(status, SG_OK);
+        e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
+        T_TRUE(e.cm_status == SG_CM_RESET || e.cm_status == SG_CM_PROTOCOL);
+        T_FALSE(md_next_async(&pair.side[1].md, &e)); /* the listener's driver hears nothing */
+        T_EQ_U64(sg_engine_stats(pair.side[1].md.a->engine)->protocol_errors, 1);
+        end();
+    }
+}
+
+/* All 512 octets of private data are the program's: there is no MPA header among them. */
+static void private_data(void)
+{
+    struct sg_cmd_query q = { .hdr.opcode = SG_ADMIN_CM_DATA };
+    char text[SG_PRIVATE_DATA_MAX + 2];
+    const struct sg_adapter_config c = wire_config();
+    struct sg_cm_data *d;
+    enum sg_status status;
+    struct sg_eqe e;
+    uint64_t out;
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = 0;
+    pair_start(&pair, &c, NULL);
+    pair_open(&pair, NULL);
+    pair_connect_cmd(&pair, &pair.side[0].qp, 3, 5, text, &status);
+    T_EQ_U64(status, SG_EINVAL);
+    text[SG_PRIVATE_DATA_MAX] = 0;
+    pair_connect_cmd(&pair, &pair.side[0].qp, 3, 5, text, &status);
+    T_EQ_U64(status, SG_OK);
+    e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+    out = test_host_alloc(&pair.side[1].h, sizeof(*d), 8);
+    sg_put_le64(&q.out_addr, out);
+    sg_put_le32(&q.out_len, sizeof(*d));
+    q.id = e.conn;
+    T_EQ_U64(md_cmd(&pair.side[1].md, &q, sizeof(q), NULL), SG_OK);
+    d = test_host_ptr(&pair.side[1].h, out);
+    T_EQ_U64(sg_get_le16(&d->pdata_len), SG_PRIVATE_DATA_MAX);
+    T_EQ_MEM(d->pdata, text, SG_PRIVATE_DATA_MAX);
+    T_EQ_U64(d->mpa_rev, 0);
+    T_EQ_U64(sg_get_le16(&d->peer_ird), 3);
+    T_EQ_U64(sg_get_le16(&d->peer_ord), 5);
+    pair_close(&pair);
+    pair_stop(&pair);
 }
 
 static void no_such_wire(void)
@@ -171,7 +293,11 @@ static const struct t_case cases[] = {
     { "over TCP with losses: segments behind a gap are placed", data_over_lossy_tcp },
     { "capabilities", capabilities },
     { "work requests without a message", refused },
-    { "a wrong STag", wrong_stag },
+    { "faults of the peer: what each side is told", faults_of_the_peer },
+    { "memory of ours fails under a Write", memory_of_ours },
+    { "the two wires do not connect", two_wires },
+    { "private data", private_data },
+    { "the server sends first", server_sends_first },
     { "a wire that does not exist", no_such_wire },
 };
 

@@ -107,9 +107,8 @@ void rt_receive_early(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_
 bool rt_was_early(struct sg_conn *c, uint32_t len, uint32_t crc);
 
 /* rt_wire.c */
-/* A fault of the peer: where it is counted. */
-enum rt_fault { RT_FAULT_CRC, RT_FAULT_FORM, RT_FAULT_MEMORY };
-void rt_fault(struct sg_conn *c, enum rt_fault class, const char *what);
+/* A fault of the peer. */
+void rt_fault(struct sg_conn *c, enum sg_conn_fault class, const char *what);
 void rt_source_failed(struct sg_conn *c, const struct conn_irrq *r, enum sg_mem_status why);
 void rt_local_failed(struct sg_conn *c);
 void rt_terminate(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t code);

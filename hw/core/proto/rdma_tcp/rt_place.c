@@ -51,7 +51,7 @@ static bool must_wait(struct sg_conn *c, const struct sg_rt_hdr *h)
 
 static int fault(struct sg_conn *c, const char *what)
 {
-    rt_fault(c, RT_FAULT_FORM, what);
+    rt_fault(c, SG_FAULT_FORM, what);
     return SEG_OK;
 }
 
@@ -65,8 +65,11 @@ static int placed_memory(struct sg_conn *c, enum sg_mem_status st)
         return SEG_LATER;
     case SG_MEM_CLOSED:
         return SEG_CLOSED;
+    case SG_MEM_FAULT:
+        rt_local_failed(c);
+        return SEG_OK;
     default:
-        rt_fault(c, RT_FAULT_MEMORY, "STag, rights or bounds");
+        rt_fault(c, SG_FAULT_ACCESS, "STag, rights or bounds");
         return SEG_OK;
     }
 }

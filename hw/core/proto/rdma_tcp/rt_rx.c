@@ -40,7 +40,7 @@ static void take(struct sg_conn *c, const uint8_t *p, size_t whole)
     int result;
 
     if (fault) {
-        rt_fault(c, err == SG_WIRE_BAD_CRC ? RT_FAULT_CRC : RT_FAULT_FORM, fault);
+        rt_fault(c, err == SG_WIRE_BAD_CRC ? SG_FAULT_CRC : SG_FAULT_FORM, fault);
         return;
     }
     result = rt_take(c, &seg, rt_was_early(c, (uint32_t)whole, crc));
@@ -109,7 +109,7 @@ static size_t gather(struct sg_conn *c, const uint8_t *p, size_t n)
         }
     }
     if (sg_rt_peek(sg_span_of(c->rx.buf, c->rx.have), &whole) != SG_WIRE_OK) {
-        rt_fault(c, RT_FAULT_FORM, "Segment Length is shorter than a header");
+        rt_fault(c, SG_FAULT_FORM, "Segment Length is shorter than a header");
         return n;
     }
     used += fill(c, p + used, n - used, whole);

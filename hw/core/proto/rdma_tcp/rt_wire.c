@@ -34,9 +34,6 @@ static void fini(struct sg_conn *c)
 /* From now on nothing is sent but a FIN, and nothing is received. */
 static void end(struct sg_conn *c, enum sg_conn_end why)
 {
-    if (c->state != CONN_STREAMING && c->state != CONN_CLOSING) {
-        return; /* ending already, for an earlier reason */
-    }
     c->end = why;
     stall_drop(c);
     c->rx.have = 0;
@@ -47,21 +44,46 @@ static void end(struct sg_conn *c, enum sg_conn_end why)
     } else {
         close_due(c);
     }
-    conn_tell_down(c, why);
 }
 
-void rt_fault(struct sg_conn *c, enum rt_fault class, const char *what)
+/* False: it is ending already, for an earlier reason. */
+static bool is_going_on(const struct sg_conn *c)
+{
+    return c->state == CONN_STREAMING || c->state == CONN_CLOSING;
+}
+
+/*
+ * No fault is reported after our FIN: the cause may be our owner, who closed and took its memory
+ * back without waiting for the peer's FIN.
+ */
+static void give_up(struct sg_conn *c, enum sg_conn_fault what, enum sg_conn_end why)
+{
+    bool closed = c->close.state >= CLOSE_SENT;
+
+    if (!is_going_on(c)) {
+        return;
+    }
+    end(c, why);
+    if (c->user && !closed) {
+        c->e->ops->faulted(c->user, what);
+    }
+    if (!conn_dead(c)) {
+        conn_tell_down(c, why);
+    }
+}
+
+void rt_fault(struct sg_conn *c, enum sg_conn_fault class, const char *what)
 {
     struct sg_engine_stats *st = &c->e->stats;
-    uint64_t *const counters[] = {
-        [RT_FAULT_CRC] = &st->crc_errors,
-        [RT_FAULT_FORM] = &st->protocol_errors,
-        [RT_FAULT_MEMORY] = &st->protection_errors,
+    uint64_t *const counters[SG_FAULTS] = {
+        [SG_FAULT_CRC] = &st->crc_errors,
+        [SG_FAULT_FORM] = &st->protocol_errors,
+        [SG_FAULT_ACCESS] = &st->protection_errors,
     };
 
     conn_log(c, SG_LOG_PEER_ERROR, "segment: %s", what);
     ++*counters[class];
-    end(c, SG_CONN_PROTOCOL);
+    give_up(c, class, SG_CONN_PROTOCOL);
 }
 
 void rt_source_failed(struct sg_conn *c, const struct conn_irrq *r, enum sg_mem_status why)
@@ -70,14 +92,14 @@ void rt_source_failed(struct sg_conn *c, const struct conn_irrq *r, enum sg_mem_
     if (why == SG_MEM_FAULT) {
         rt_local_failed(c);
     } else {
-        rt_fault(c, RT_FAULT_MEMORY, "the source of a Read cannot be read any more");
+        rt_fault(c, SG_FAULT_ACCESS, "the source of a Read cannot be read any more");
     }
 }
 
 void rt_local_failed(struct sg_conn *c)
 {
-    conn_log(c, SG_LOG_STATE, "a message of ours cannot be sent");
-    end(c, SG_CONN_RESET);
+    conn_log(c, SG_LOG_STATE, "memory of ours cannot be used");
+    give_up(c, SG_FAULT_HERE, SG_CONN_RESET);
 }
 
 void rt_terminate(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t code)
@@ -87,8 +109,9 @@ void rt_terminate(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t code)
     (void)code;
     if (c->state < CONN_WAIT_FIRST) {
         conn_drop_later(c, SG_CONN_RESET);
-    } else {
+    } else if (is_going_on(c)) {
         end(c, SG_CONN_RESET);
+        conn_tell_down(c, SG_CONN_RESET); /* verbs know why */
     }
 }
 

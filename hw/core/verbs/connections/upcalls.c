@@ -195,6 +195,21 @@ static void up_terminated(void *user, const struct sg_term_info *t)
     }
 }
 
+static void up_faulted(void *user, enum sg_conn_fault what)
+{
+    static const enum sg_event events[SG_FAULTS] = {
+        [SG_FAULT_FORM] = SG_EV_QP_REQ_ERR,
+        [SG_FAULT_ACCESS] = SG_EV_QP_ACCESS_ERR,
+        [SG_FAULT_CRC] = SG_EV_QP_FATAL,
+        [SG_FAULT_HERE] = SG_EV_QP_FATAL,
+    };
+    struct sg_cm *cm = user;
+
+    if (cm->qp && !cm->qp->local_error) { /* else a completion or an event has reported it */
+        sg_eq_async(cm->adapter, &(struct sg_async){ .event = events[what], .id = cm->qp->qpn });
+    }
+}
+
 /* ---- transmit ---- */
 
 static void up_tx_ready(void *user)
@@ -286,6 +301,7 @@ const struct sg_engine_ops sg_cm_engine_ops = {
     .disconnected = up_disconnected,
     .closed = up_closed,
     .terminated = up_terminated,
+    .faulted = up_faulted,
     .tx_ready = up_tx_ready,
     .next = up_next,
     .gather = up_gather,
