@@ -6,12 +6,44 @@
 #include "base/bytes.h"
 
 /* SG_TEST_WIRE: the same tests on another wire (enum sg_engine_wire). */
-void pair_default_config(struct sg_adapter_config *config)
+static enum sg_engine_wire wire_of_tests(void)
 {
     const char *wire = getenv("SG_TEST_WIRE");
 
+    return wire ? (enum sg_engine_wire)atoi(wire) : SG_ENGINE_IWARP;
+}
+
+const struct pair_wire *pair_wire(void)
+{
+    static const struct pair_wire wires[SG_ENGINE_WIRES] = {
+        [SG_ENGINE_IWARP] = {
+            .terminates = true,
+            .waits = true,
+            .invalidates = true,
+            .rfc7306 = true,
+            .refused = SG_WC_REM_ACCESS_ERR,
+            .failed = SG_WC_REM_OP_ERR,
+            .own_fault = SG_CM_TERMINATED,
+            .peer_fault = SG_CM_TERMINATED,
+            .mpa_rev = 2,
+            .pdata_max = SG_PRIVATE_DATA_MAX - 4,
+        },
+        [SG_ENGINE_RDMA_TCP_2000] = {
+            .refused = SG_WC_FLUSH_ERR,
+            .failed = SG_WC_FLUSH_ERR,
+            .own_fault = SG_CM_RESET,
+            .peer_fault = SG_CM_CLOSED,
+            .pdata_max = SG_PRIVATE_DATA_MAX,
+        },
+    };
+
+    return &wires[wire_of_tests()];
+}
+
+void pair_default_config(struct sg_adapter_config *config)
+{
     sg_adapter_default_config(config);
-    config->engine.wire = wire ? (uint8_t)atoi(wire) : SG_ENGINE_IWARP;
+    config->engine.wire = (uint8_t)wire_of_tests();
 }
 
 static void start_side(struct pair *p, int i, const struct sg_adapter_config *config, size_t mem)

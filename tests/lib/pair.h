@@ -45,6 +45,34 @@ struct pair_link {
     void (*free)(struct pair_link *link);
 };
 
+/*
+ * What programs see differently on the wires (docs/manual/wires.md), for tests that run on each:
+ *
+ *                              iWARP           RDMA/TCP of 2000
+ *   a Read that is refused     REM_ACCESS_ERR  FLUSH_ERR: there is no report of errors
+ *   ... fails at the peer      REM_OP_ERR      FLUSH_ERR
+ *   vendor_err of both         the Terminate   0
+ *   the sender of a fault      QP_FATAL        no event but CM_DISCONNECT
+ *   own faulty work request    TERMINATED      RESET, in CM_DISCONNECT
+ *   the peer's faulty one      TERMINATED      CLOSED: a FIN
+ *   mpa_rev of a connection    2               0
+ *   octets of private data     508             512: no depths of MPA among them
+ *   the server's first message waits           goes at once
+ *   Send with Invalidate       yes             LOC_QP_OP_ERR
+ *   RFC 7306                   yes             LOC_QP_OP_ERR
+ */
+struct pair_wire {
+    bool terminates; /* reports errors to the peer */
+    bool waits, invalidates, rfc7306;
+    uint8_t refused, failed;       /* enum sg_wc_status */
+    uint8_t own_fault, peer_fault; /* enum sg_cm_status */
+    uint8_t mpa_rev;
+    uint16_t pdata_max;
+};
+
+/* Of pair_default_config(). */
+const struct pair_wire *pair_wire(void);
+
 void pair_default_config(struct sg_adapter_config *config);
 /* NULL: defaults; immediate mode. */
 void pair_start(struct pair *p, const struct sg_adapter_config *config,

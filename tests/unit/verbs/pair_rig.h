@@ -77,6 +77,14 @@ static T_UNUSED struct sg_cqe expect(int side, uint64_t wr_id, enum sg_wc_status
     return c;
 }
 
+/* A request of ours that the peer refused; 'term': layer, type and code of its Terminate. */
+static T_UNUSED void expect_no_access(int side, uint64_t wr_id, uint32_t term)
+{
+    struct sg_cqe c = expect(side, wr_id, pair_wire()->refused);
+
+    T_EQ_U64(sg_get_le32(&c.vendor_err), pair_wire()->terminates ? term : 0);
+}
+
 static T_UNUSED void expect_none(int side)
 {
     struct sg_cqe c;

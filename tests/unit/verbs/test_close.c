@@ -215,6 +215,9 @@ static void own_fault_blames_nobody(void)
         struct sg_cqe c;
         uint32_t sink;
 
+        if (ops[k] == SG_WR_FETCH_ADD && !pair_wire()->rfc7306) {
+            continue;
+        }
         T_CONTEXT("opcode %u", ops[k]);
         begin_over(1 * MS, 70000, 0);
         sink = md_reg_mr(&pair.side[0].md, pair.side[0].pd, pair.side[0].buf, 64,
@@ -237,7 +240,7 @@ static void own_fault_blames_nobody(void)
         expect(1, 2, SG_WC_SUCCESS);
         T_TRUE(md_poll(&pair.side[1].cq, &c));
         T_EQ_U64(sg_get_le64(&c.wr_id), 3);
-        T_EQ_U64(c.status, SG_WC_REM_OP_ERR);    /* not an access error of the peer */
+        T_EQ_U64(c.status, pair_wire()->failed); /* not an access error of the peer */
         T_EQ_U64(sg_get_le32(&c.vendor_err), 0); /* 0/0/00 */
         end();
     }
@@ -252,6 +255,9 @@ static void fault_of_a_younger_read(void)
     struct sg_qp *qp;
     uint32_t stag;
 
+    if (!pair_wire()->rfc7306) {
+        T_SKIP("Responses of this wire come in the order of their Requests");
+    }
     begin_over(1 * MS, 70000, 0);
     stag =
         md_reg_mr(&pair.side[0].md, pair.side[0].pd, pair.side[0].buf, 64, SG_ACCESS_LOCAL_WRITE);
@@ -294,13 +300,15 @@ static void broken_at_the_reply(void)
     e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
     T_EQ_U64(e.cm_status, SG_CM_RESET);
     T_EQ_U64(sg_get_le32(&e.conn), conn);
-    T_SHOWS("MP2-22") {
-        /* As octets on the wire: test_close.c of proto. */
-        T_TRUE(test_host_logged(&pair.side[1].h,
-                                "Terminate received: MPA, MPA, local catastrophic error"));
+    if (pair_wire()->terminates) {
+        T_SHOWS("MP2-22") {
+            /* As octets on the wire: test_close.c of proto. */
+            T_TRUE(test_host_logged(&pair.side[1].h,
+                                    "Terminate received: MPA, MPA, local catastrophic error"));
+        }
+        T_EQ_U64(sg_engine_stats(a->engine)->tx_terminates, 1);
+        T_EQ_U64(sg_engine_stats(pair.side[1].md.a->engine)->rx_terminates, 1);
     }
-    T_EQ_U64(sg_engine_stats(a->engine)->tx_terminates, 1);
-    T_EQ_U64(sg_engine_stats(pair.side[1].md.a->engine)->rx_terminates, 1);
     pair_settle(&pair);
     T_FALSE(md_next_async(&pair.side[0].md, &e)); /* the last event, as for any failed CONNECT */
     end();

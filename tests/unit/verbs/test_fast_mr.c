@@ -74,7 +74,7 @@ static void fast_registration(void)
         T_EQ_MEM(pair_buf(&pair, 0) + 8192, pair_buf(&pair, 1), 4096);
         T_EQ_MEM(pair_buf(&pair, 0) + 4096, pair_buf(&pair, 1) + 4096, 4096);
         T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1) + 8192, 10000 - 8192);
-        if (round == 0) { /* the peer takes it back */
+        if (round == 0 && pair_wire()->invalidates) { /* the peer takes it back */
             recv(0, 2, 20000, 64);
             w = wr(1, SG_WR_SEND_INV, 3, 0, 64, 0);
             w.inv_stag = fast;
@@ -83,7 +83,7 @@ static void fast_registration(void)
             T_TRUE(c.flags_phase & SG_CQE_WITH_INV);
             T_EQ_U64(sg_get_le32(&c.inv_stag), fast);
             expect(1, 3, SG_WC_SUCCESS);
-        } else if (round == 1) { /* its owner does */
+        } else if (round < 2) { /* its owner does */
             post(0, (struct md_wr){ .opcode = SG_WR_LOCAL_INV, .wr_id = 4, .inv_stag = fast });
             c = expect(0, 4, SG_WC_SUCCESS);
             T_EQ_U64(c.opcode, SG_WC_LOCAL_INV);
@@ -108,8 +108,7 @@ static void fast_registration(void)
     w.rkey = fast;
     w.raddr = 0x10000;
     post(1, w);
-    c = expect(1, 6, SG_WC_REM_ACCESS_ERR);
-    T_EQ_U64(sg_get_le32(&c.vendor_err), 0x01000000);
+    expect_no_access(1, 6, 0x01000000);
     end();
 }
 
@@ -118,7 +117,6 @@ static void zero_based(void)
 {
     const struct md_qp_params params = { .flags = SG_QP_KERNEL };
     const uint32_t all = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_READ;
-    struct sg_cqe c;
     struct md_wr w;
     uint32_t fast;
 
@@ -140,8 +138,7 @@ static void zero_based(void)
     w.rkey = fast;
     w.raddr = 12288;
     post(1, w);
-    c = expect(1, 3, SG_WC_REM_ACCESS_ERR);
-    T_EQ_U64(sg_get_le32(&c.vendor_err), 0x01010000);
+    expect_no_access(1, 3, 0x01010000);
     end();
 }
 
@@ -280,6 +277,9 @@ static void invalidate_refused(void)
     struct md_wr w;
     struct sg_eqe e;
 
+    if (!pair_wire()->invalidates) {
+        T_SKIP("this wire has no Send with Invalidate");
+    }
     begin(NULL);
     recv(1, 1, 0, 64);
     w = wr(0, SG_WR_SEND_INV, 2, 0, 8, 0);
@@ -308,7 +308,7 @@ static void local_dma_key(void)
     w = wr(0, SG_WR_READ, 2, 0, 64, 0);
     w.rkey = 0;
     post(0, w);
-    expect(0, 2, SG_WC_REM_ACCESS_ERR);
+    expect(0, 2, pair_wire()->refused);
     end();
 }
 

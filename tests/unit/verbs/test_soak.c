@@ -134,7 +134,7 @@ static void post_send(int side)
     if (e->posted - e->completed >= QUEUE) {
         return;
     }
-    switch (rnd(5)) {
+    switch (rnd(pair_wire()->rfc7306 ? 5 : 3)) {
     case 3:
         post_atomic(side, op);
         break;
