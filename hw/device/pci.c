@@ -113,39 +113,45 @@ static bool identity_init(StaghornState *s, Error **errp)
     return true;
 }
 
-/* "off", or the draft whose wire format is used. */
-static bool parse_commit(const char *text, uint8_t *commit)
-{
-    static const char *const names[] = {
-        [SG_MPE_DRAFT_OFF] = "off",
-        [SG_MPE_DRAFT_01] = "01",
-        [SG_MPE_DRAFT_02] = "02",
-    };
+static const char *const commit_names[] = {
+    [SG_MPE_DRAFT_OFF] = "off", [SG_MPE_DRAFT_01] = "01", [SG_MPE_DRAFT_02] = "02", NULL
+};
+static const char *const rnr_names[] = {
+    [SG_RNR_AUTO] = "auto", [SG_RNR_TERMINATE] = "terminate", [SG_RNR_WAIT] = "wait", NULL
+};
+static const char *const wire_names[] = {
+    [SG_ENGINE_IWARP] = "iwarp", [SG_ENGINE_RDMA_TCP_2000] = "rdma-tcp-2000", NULL
+};
 
-    for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+/* The index of text in names; a property that is not set keeps its value. */
+static bool parse_name(const char *const *names, const char *text, uint8_t *value)
+{
+    for (unsigned i = 0; text && names[i]; i++) {
         if (!strcmp(text, names[i])) {
-            *commit = i;
+            *value = i;
             return true;
         }
     }
-    return false;
+    return !text;
 }
 
-static bool parse_rnr(const char *text, uint8_t *rnr)
+/* A property without effect on the chosen wire is a misunderstanding of the user. */
+static bool check_wire(StaghornState *s, Error **errp)
 {
-    static const char *const names[] = {
-        [SG_RNR_AUTO] = "auto",
-        [SG_RNR_TERMINATE] = "terminate",
-        [SG_RNR_WAIT] = "wait",
-    };
+    static const char *const iwarp_only[] = { "mpa-rev",         "crc",      "markers",
+                                              "peer-to-peer",    "rtr-send", "rtr-write",
+                                              "rtr-read",        "commit",   "rfc7306",
+                                              "first-fpdu-delay" };
 
-    for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
-        if (!strcmp(text, names[i])) {
-            *rnr = i;
-            return true;
+    for (unsigned i = 0; s->config.engine.wire != SG_ENGINE_IWARP && i < ARRAY_SIZE(iwarp_only);
+         i++) {
+        if (staghorn_prop_is_set(s, iwarp_only[i])) {
+            error_setg(errp, "%s is a property of wire=iwarp: leave it out with wire=%s",
+                       iwarp_only[i], s->wire);
+            return false;
         }
     }
-    return false;
+    return true;
 }
 
 static bool config_init(StaghornState *s, Error **errp)
@@ -158,11 +164,18 @@ static bool config_init(StaghornState *s, Error **errp)
         error_setg(errp, "max-ird and max-ord go up to 16382");
         return false;
     }
-    if (s->commit && !parse_commit(s->commit, &e->mpe_draft)) {
+    if (!parse_name(wire_names, s->wire, &e->wire)) {
+        error_setg(errp, "wire takes iwarp or rdma-tcp-2000: the format of messages in TCP");
+        return false;
+    }
+    if (!check_wire(s, errp)) {
+        return false;
+    }
+    if (!parse_name(commit_names, s->commit, &e->mpe_draft)) {
         error_setg(errp, "commit takes off, 01 or 02: the draft of the placement extensions");
         return false;
     }
-    if (s->rnr && !parse_rnr(s->rnr, &s->config.rnr)) {
+    if (!parse_name(rnr_names, s->rnr, &s->config.rnr)) {
         error_setg(errp, "rnr takes auto, terminate or wait: a message and no receive posted");
         return false;
     }
@@ -366,6 +379,7 @@ static const Property staghorn_properties[] = {
     DEFINE_PROP_RECORDED("max-listeners", StaghornState, config.max_listeners, uint32, uint32_t),
     DEFINE_PROP_RECORDED("max-ird", StaghornState, max_ird, uint32, uint32_t),
     DEFINE_PROP_RECORDED("max-ord", StaghornState, max_ord, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("wire", StaghornState, wire, string, char *),
     DEFINE_PROP_RECORDED("mpa-rev", StaghornState, config.engine.mpa_rev, uint8, uint8_t),
     DEFINE_PROP_RECORDED("first-fpdu-delay", StaghornState, config.engine.first_fpdu_delay_ms,
                          uint32, uint32_t),

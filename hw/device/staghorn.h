@@ -61,7 +61,7 @@ struct StaghornState {
 
     /* Properties that need conversion. */
     uint32_t max_ird, max_ord;
-    char *commit, *rnr;
+    char *commit, *rnr, *wire;
     bool rtr_send, rtr_write, rtr_read;
     bool flash_write;
     uint32_t peer_timeout;                /* seconds, 0: none */

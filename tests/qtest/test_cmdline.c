@@ -136,6 +136,30 @@ static void out_of_range(void)
     }
 }
 
+/* The wire, and what the second one does not have. */
+static void wires(void)
+{
+    static const char *const iwarp_only[][2] = {
+        { "mpa-rev", "2" },          { "crc", "on" },       { "markers", "off" },
+        { "rtr-send", "on" },        { "rtr-write", "on" }, { "rtr-read", "on" },
+        { "commit", "off" },         { "rfc7306", "off" },  { "peer-to-peer", "on" },
+        { "first-fpdu-delay", "1" },
+    };
+    size_t i;
+
+    expect_bad("wire", "rdma-tcp");
+    expect_bad("wire", "");
+    expect_accepted("wire", "iwarp,commit=01,crc=off");
+    expect_accepted("wire", "rdma-tcp-2000,rnr=wait,max-ird=7");
+    for (i = 0; i < G_N_ELEMENTS(iwarp_only); i++) {
+        char *args = g_strdup_printf(PORTS NETS ONE ",%s=%s,wire=rdma-tcp-2000", iwarp_only[i][0],
+                                     iwarp_only[i][1]);
+
+        expect_refusal(args, iwarp_only[i][0]);
+        g_free(args);
+    }
+}
+
 /* The ends of ranges are accepted; values that need too much memory are not tried. */
 static void ends_of_ranges(void)
 {
@@ -273,6 +297,7 @@ static const struct t_case cases[] = {
     { "property: unknown", unknown_property },
     { "property: out of range, each one", out_of_range },
     { "property: ends of the ranges are accepted", ends_of_ranges },
+    { "property: the wire, and what only iWARP has", wires },
     { "property: max-conns", max_conns_range },
     { "property: booleans", bad_booleans },
     { "bus: the root complex will do", conventional_bus },
