@@ -30,6 +30,18 @@ void pair_die(const char *what)
     exit(1);
 }
 
+bool pair_terminates(void)
+{
+    const char *wire = getenv("VERBS_WIRE");
+
+    return !wire || strcmp(wire, "rdma-tcp-2000") != 0;
+}
+
+bool pair_invalidates(void)
+{
+    return w.attr.orig_attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS;
+}
+
 static uint8_t *get_memory(void)
 {
     void *p = mmap(NULL, PAIR_BUF, PROT_READ | PROT_WRITE,

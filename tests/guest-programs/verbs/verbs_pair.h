@@ -53,6 +53,12 @@ struct pair_world {
 
 extern struct pair_world w;
 
+/* Whether a side learns why the other one refused its request.  No verb says so, hence the
+ * environment does: VERBS_WIRE=rdma-tcp-2000 is a wire without such a message. */
+bool pair_terminates(void);
+/* Whether the adapter has Send with Invalidate. */
+bool pair_invalidates(void);
+
 /* These end the program with a message on an error of the environment. */
 _Noreturn void pair_die(const char *what);
 void pair_open(const char *address);
