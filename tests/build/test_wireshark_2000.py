@@ -4,6 +4,7 @@
 
 The segments are framed by code of their own, the third implementation of docs/wire-2000.md.
 """
+import importlib
 import shutil
 import struct
 import sys
@@ -149,6 +150,23 @@ def info_column(folder):
     assert "Segment Length too short" in text, text
     text = capture.tshark()
     assert "[Setup]" in text and "[Read Request 102 buffer 0x00000011 length 3]" in text, text
+
+
+@case
+def segments(folder):
+    """dissector: what the VM tests ask of a capture"""
+    sys.path.insert(0, str(test_wireshark.TOP / "tests" / "vm" / "lib"))
+    sys.dont_write_bytecode = True
+    wire = importlib.import_module("wire")
+    capture = Capture(folder)
+    capture.add(0, segment(READ_REQUEST, BEGIN | END, 102, 0, (1, 2, 3), bytes(4)))
+    capture.add(1, segment(READ_RESPONSE, BEGIN, 102, 0xFFFF, (0,), payload=b"q") * 2)
+    bad = capture.add(0, b"\1\x0c\0\x10" + bytes(16))
+    capture.write()
+    found = wire.Segments2000(capture.path)
+    assert found.setups == [1, 2] and found.streams == 1, found.__dict__
+    assert found.types == {SEND: 2, READ_REQUEST: 1, READ_RESPONSE: 2}, found.types
+    assert found.malformed == [bad], found.malformed
 
 
 def main():

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "wireshark" / "staghorn.lua"
+SCRIPT_2000 = SCRIPT.with_name("rdma_tcp_2000.lua")
 
 OPCODES = {
     0: "write",
@@ -128,6 +129,31 @@ class Report:
         ]
 
 
+def _decoded(capture, script, protocol, columns):
+    """Lines with these fields of the frames that one of our dissectors knows."""
+    words = [word for name in columns for word in ("-e", name)]
+    # As root, tshark 4.4 silently ignores all scripts.
+    root = os.geteuid() == 0
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []} if root else {}
+    with tempfile.TemporaryDirectory() as folder, open(capture, "rb") as octets:
+        copy = Path(shutil.copy(script, folder))
+        copy.parent.chmod(0o755)
+        copy.chmod(0o644)
+        done = subprocess.run(
+            ["tshark", "-X", "lua_script:%s" % copy, "-r", "-", *_others_off(protocol)]
+            + ["-Y", protocol, "-T", "fields", *words],
+            stdin=octets,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            check=False,
+            env={**os.environ, "HOME": folder},
+            **nobody,
+        )
+    if done.returncode:
+        raise AssertionError("tshark: " + done.stderr.decode(errors="replace"))
+    return done.stdout.decode(errors="replace")
+
+
 class Placement:
     """The findings of tools/wireshark/staghorn.lua in one capture.
 
@@ -139,7 +165,7 @@ class Placement:
         wrong = ["staghorn." + name for name in ("short", "long", "header", "value")]
         columns = ["frame.number", "staghorn.opcode", "staghorn.flags"] + wrong
         self.messages, self.flags, self.malformed = {}, {}, []
-        for line in self._run(capture, columns).splitlines():
+        for line in _decoded(capture, SCRIPT, "staghorn", columns).splitlines():
             number, opcodes, flags, *bad = line.split("\t")
             for opcode in filter(None, opcodes.split(",")):
                 name = PLACEMENT[int(opcode, 16)]
@@ -149,26 +175,22 @@ class Placement:
             if any(bad):
                 self.malformed.append(int(number))
 
-    @staticmethod
-    def _run(capture, columns):
-        words = [word for name in columns for word in ("-e", name)]
-        # As root, tshark 4.4 silently ignores all scripts.
-        root = os.geteuid() == 0
-        nobody = {"user": 65534, "group": 65534, "extra_groups": []} if root else {}
-        with tempfile.TemporaryDirectory() as folder, open(capture, "rb") as octets:
-            script = Path(shutil.copy(SCRIPT, folder))
-            script.parent.chmod(0o755)
-            script.chmod(0o644)
-            done = subprocess.run(
-                ["tshark", "-X", "lua_script:%s" % script, "-r", "-", *_others_off("staghorn")]
-                + ["-Y", "staghorn", "-T", "fields", *words],
-                stdin=octets,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                check=False,
-                env={**os.environ, "HOME": folder},
-                **nobody,
-            )
-        if done.returncode:
-            raise AssertionError("tshark: " + done.stderr.decode(errors="replace"))
-        return done.stdout.decode(errors="replace")
+
+class Segments2000:
+    """The findings of tools/wireshark/rdma_tcp_2000.lua in one capture.
+
+    types: {type of message: segments}; setups: kinds of setup messages, in order; streams: how
+    many Connection IDs there are; malformed: numbers of frames with an impossible length."""
+
+    def __init__(self, capture):
+        names = ("type", "kind", "conn_id", "short")
+        columns = ["frame.number"] + ["rdma_tcp_2000." + name for name in names]
+        self.types, self.setups, self.malformed, found = {}, [], [], set()
+        for line in _decoded(capture, SCRIPT_2000, "rdma_tcp_2000", columns).splitlines():
+            number, types, kinds, conn_ids, short = line.split("\t")
+            self.malformed += [int(number)] if short else []
+            for word in filter(None, types.split(",")):
+                self.types[int(word)] = self.types.get(int(word), 0) + 1
+            self.setups += [int(word) for word in kinds.split(",") if word]
+            found.update(filter(None, conn_ids.split(",")))
+        self.streams = len(found)
