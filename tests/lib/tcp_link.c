@@ -18,6 +18,7 @@ struct end {
     struct sg_port *port;
     uint8_t mac[6];
     struct link_frame *first, **last; /* on their way to this end */
+    struct sg_impair *path;           /* from this end; NULL: 'delay_ns' */
 };
 
 struct tcp_link {
@@ -32,10 +33,13 @@ static struct tcp_link *of(struct pair_link *link)
     return (struct tcp_link *)(void *)link;
 }
 
-static void send_frame(void *opaque, const struct iovec *iov, unsigned n)
+static struct end *peer_of(struct end *e)
 {
-    struct end *e = opaque, *to = &e->link->end[e == &e->link->end[0]];
-    const struct tcp_link_options *o = &e->link->options;
+    return &e->link->end[e == &e->link->end[0]];
+}
+
+static struct link_frame *copy_frame(const struct iovec *iov, unsigned n, uint64_t at)
+{
     struct link_frame *f;
     size_t len = 0;
 
@@ -44,17 +48,43 @@ static void send_frame(void *opaque, const struct iovec *iov, unsigned n)
     }
     f = malloc(sizeof(*f) + len);
     sg_assert(f);
-    *f = (struct link_frame){ .at = e->side->h.now_ns + o->delay_ns };
+    *f = (struct link_frame){ .at = at };
     for (unsigned i = 0; i < n; i++) {
         memcpy(f->data + f->len, iov[i].iov_base, iov[i].iov_len);
         f->len += iov[i].iov_len;
     }
-    if (o->lose && o->lose(o->opaque, (int)(e - e->link->end), f->data, len)) {
+    return f;
+}
+
+static void append(struct end *to, struct link_frame *f)
+{
+    *to->last = f;
+    to->last = &f->next;
+}
+
+static void send_frame(void *opaque, const struct iovec *iov, unsigned n)
+{
+    struct end *e = opaque;
+    const struct tcp_link_options *o = &e->link->options;
+    uint64_t now_ns = e->side->h.now_ns;
+    struct link_frame *f = copy_frame(iov, n, now_ns + (e->path ? 0 : o->delay_ns));
+
+    if ((o->lose && o->lose(o->opaque, (int)(e - e->link->end), f->data, f->len)) ||
+        (e->path && !sg_impair_input(e->path, iov, n, 0, 0, now_ns))) {
         free(f);
         return;
     }
-    *to->last = f;
-    to->last = &f->next;
+    append(peer_of(e), f);
+}
+
+/* A frame leaves the path. */
+static void depart(void *opaque, const uint8_t *frame, size_t len, uint32_t tag)
+{
+    struct end *e = opaque;
+    struct iovec iov = { .iov_base = (void *)(uintptr_t)frame, .iov_len = len };
+
+    (void)tag;
+    append(peer_of(e), copy_frame(&iov, 1, e->side->h.now_ns));
 }
 
 static uint64_t now(void *opaque)
@@ -97,6 +127,13 @@ static struct sg_stream_net *join(struct pair_link *link, int i, struct pair_sid
     e->last = &e->first;
     tcp_link_mac(e->mac, i);
     side->h.now_ns = t->epoch;
+    if (t->options.path) {
+        struct sg_impair_config own = *t->options.path;
+
+        own.seed += (uint64_t)i;
+        e->path = sg_impair_new(&own);
+        sg_assert(e->path);
+    }
     e->port = sg_port_new(&port_ops, e, e->mac, &t->options.port);
     sg_assert(e->port);
     net = sg_port_stream_net(e->port);
@@ -140,6 +177,11 @@ static uint64_t run(struct pair_link *link, uint64_t at)
     uint64_t next = SG_NEVER;
 
     for (int i = 0; i < 2; i++) {
+        if (t->end[i].path) {
+            sg_impair_output(t->end[i].path, at, SG_IMPAIR_FRAMES_MAX, depart, &t->end[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
         struct end *e = &t->end[i];
 
         while (e->first && e->first->at <= at) {
@@ -151,8 +193,9 @@ static uint64_t run(struct pair_link *link, uint64_t at)
             free(f);
         }
     }
-    for (int i = 0; i < 2; i++) { /* after the first loop, which may have sent answers */
+    for (int i = 0; i < 2; i++) { /* after the loops above, which may have sent answers */
         next = t->end[i].first ? SG_MIN(next, t->end[i].first->at) : next;
+        next = t->end[i].path ? SG_MIN(next, sg_impair_next(t->end[i].path)) : next;
     }
     return next;
 }
@@ -169,6 +212,7 @@ static void free_link(struct pair_link *link)
             next = f->next;
             free(f);
         }
+        sg_impair_free(t->end[i].path);
     }
     free(t);
 }
@@ -176,6 +220,11 @@ static void free_link(struct pair_link *link)
 struct sg_port *tcp_link_port(struct pair_link *link, int side)
 {
     return of(link)->end[side].port;
+}
+
+struct sg_impair *tcp_link_path(struct pair_link *link, int side)
+{
+    return of(link)->end[side].path;
 }
 
 struct pair_link *tcp_link_new(const struct tcp_link_options *options)

@@ -166,6 +166,8 @@ all | demo | bench)
             "$SG_BUILD/bench/scale.json"
         run_part tools/bench/bench-loss "$SG_BUILD/native/tests/bench/bench_loss" \
             "$SG_BUILD/bench/loss.json"
+        run_part tools/bench/bench-wires "$SG_BUILD/native/tests/bench/bench_wires" \
+            "$SG_BUILD/native/tests/bench/bench_core" "$SG_BUILD/bench/wires.json"
         ;;
     esac
     ;;
