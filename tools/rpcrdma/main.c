@@ -2,6 +2,7 @@
 /*
  * rpcrdma decode [--json] [--port PORT]... [--transactions] FILE
  * rpcrdma rules [--json]
+ * rpcrdma check, rpcrdma serve: main_check.c, main_serve.c
  *
  * docs/rpcrdma.md describes them.  Status 0: no rule is broken; 1: at least one is; 2: wrong
  * arguments, or a file that cannot be read.
@@ -9,11 +10,10 @@
 #include <pcap/pcap.h>
 #include <stdio.h>
 
+#include "commands.h"
 #include "decode.h"
 
-enum { STATUS_FINE = 0, STATUS_BROKEN = 1, STATUS_TROUBLE = 2 };
-
-static __attribute__((format(printf, 1, 2))) int trouble(const char *format, ...)
+int trouble(const char *format, ...)
 {
     va_list ap;
 
@@ -26,7 +26,7 @@ static __attribute__((format(printf, 1, 2))) int trouble(const char *format, ...
 }
 
 /* Writes what the report has so far; false: standard output is closed or full. */
-static bool write_out(GString *out)
+bool write_out(GString *out)
 {
     bool done = fwrite(out->str, 1, out->len, stdout) == out->len;
 
@@ -208,7 +208,12 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
-    } commands[] = { { "decode", decode }, { "rules", rules } };
+    } commands[] = {
+        { "check", rr_main_check },
+        { "decode", decode },
+        { "rules", rules },
+        { "serve", rr_main_serve },
+    };
 
     for (size_t i = 0; argc > 1 && i < SG_ARRAY_SIZE(commands); i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
@@ -216,7 +221,12 @@ int main(int argc, char **argv)
         }
     }
     fputs("usage: rpcrdma decode [--json] [--port PORT]... [--transactions] FILE\n"
-          "       rpcrdma rules [--json]\n",
+          "       rpcrdma rules [--json]\n"
+          "       rpcrdma check server HOST[:PORT] [OPTION]...\n"
+          "       rpcrdma check self [OPTION]...\n"
+          "       rpcrdma check list\n"
+          "       rpcrdma serve [OPTION]...\n"
+          "rpcrdma COMMAND --help explains the options.\n",
           stderr);
     return STATUS_TROUBLE;
 }

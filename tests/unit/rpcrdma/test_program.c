@@ -129,12 +129,62 @@ static void decode__bad_files(void)
 static void arguments(void)
 {
     expect("", 2, "usage: rpcrdma decode");
-    expect("serve", 2, "usage: rpcrdma decode");
+    expect("server", 2, "usage: rpcrdma decode");
     expect("decode", 2, "decode takes one file");
     expect("decode --jason x", 2, "Unknown option --jason");
     expect("decode --port 0 x", 2, "--port takes a number from 1 to 65535");
     expect("decode --port nfs x", 2, "--port takes a number from 1 to 65535");
     expect("rules all", 2, "rules takes no argument such as all");
+}
+
+static void check__arguments(void)
+{
+    expect("check", 2, "check takes: server HOST[:PORT], self, or list");
+    expect("check server", 2, "check takes: server HOST[:PORT], self, or list");
+    expect("check self again", 2, "check takes: server HOST[:PORT], self, or list");
+    expect("check self --case nul", 2, "there is no case nul; see rpcrdma check list");
+    expect("check self --program nfs", 2, "check self has the program echo");
+    expect("check self --program smb", 2, "--program takes nfs or echo, not smb");
+    expect("check self --file x", 2, "--file needs --program nfs");
+    expect("check server x --program nfs --file a/b", 2, "a file in the root of the export");
+    expect("check self --rules 08", 2, "--rules takes rfc8166, 07 or 06, not 08");
+    expect("check self --wait 0", 2, "--wait and --quiet take 1 to 600000 milliseconds");
+    expect("check server :20049", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
+    expect("check server a:0", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
+    expect("check server [::1", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
+    expect("serve now", 2, "serve takes no argument such as now");
+    expect("serve --rules 08", 2, "--rules takes rfc8166, 07 or 06, not 08");
+    expect("serve --port 65536", 2, "--port takes a number from 1 to 65535");
+    expect("serve --inline 1000", 2, "--inline takes a multiple of 1024");
+    expect("serve --credits 256", 2, "--credits takes a number from 1 to 255");
+}
+
+/* The responder of this program keeps all rules; each form of report says so. */
+static void check__self(void)
+{
+    char *path = path_of("junit.xml"), *arguments, *junit;
+
+    expect("check list", 0, "reply-chunk-too-small  RPC-36  a Reply chunk that is");
+    expect("check self", 0, " ok, 0 broken, 0 skipped, 0 without judgement\n");
+    expect("check self --tap --case null --case msgp", 0, "1..2\nok 1 - null: a Call without");
+    expect("check self --verbose --case msgp", 0, "    sent: RDMA_MSGP, 76 octets\n    came: ");
+    expect("check self --rules 07 --case unused-segments", 0, "self: 1 ok, 0 broken");
+
+    arguments = g_strdup_printf("check self --junit %s --case null", path);
+    expect(arguments, 0, "self: 1 ok");
+    T_TRUE(g_file_get_contents(path, &junit, NULL, NULL));
+    T_NOT_NULL(strstr(junit, "<testsuite name=\"rpcrdma\" tests=\"1\">\n  <testcase "));
+    g_free(junit);
+    g_free(arguments);
+    g_free(path);
+    expect("check self --junit /nowhere/junit.xml --case null", 2, "/nowhere/junit.xml");
+}
+
+/* Nobody listens at that port; without an RDMA device there is not even a connection manager. */
+static void check__no_server(void)
+{
+    expect("check server 127.0.0.1:1 --case null", 3, "cannot judge: no connection: ");
+    expect("check server 127.0.0.1:1 --tap --case null", 3, "not ok 1 - null");
 }
 
 /* docs/rpcrdma.md has the same rules, sections and texts. */
@@ -168,6 +218,9 @@ static const struct t_case cases[] = {
     { "decode: frames that a snapshot length cut", decode__cut_frames },
     { "decode: files that cannot be read", decode__bad_files },
     { "arguments", arguments },
+    { "check and serve: arguments", check__arguments },
+    { "check self: reports", check__self },
+    { "check without a server: no judgement", check__no_server },
     { "the document has the rules", rules__as_in_the_document },
 };
 

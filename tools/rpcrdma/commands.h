@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the program's commands share. */
+#ifndef RPCRDMA_COMMANDS_H
+#define RPCRDMA_COMMANDS_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+enum {
+    STATUS_FINE = 0,
+    STATUS_BROKEN = 1,
+    STATUS_TROUBLE = 2,      /* wrong arguments, or a file that cannot be read or written */
+    STATUS_NO_JUDGEMENT = 3, /* check: no rule is broken, but some cases had no judgement */
+};
+
+/* "rpcrdma: ..." on standard error; STATUS_TROUBLE, for the caller to return. */
+__attribute__((format(printf, 1, 2))) int trouble(const char *format, ...);
+
+/* Writes and empties it; false: standard output is closed or full. */
+bool write_out(GString *out);
+
+int rr_main_check(int argc, char **argv);
+int rr_main_serve(int argc, char **argv);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * rpcrdma check server HOST[:PORT] [OPTION]...: examines a server.
+ * rpcrdma check self [OPTION]...: examines our own responder, in this process and without RDMA.
+ * rpcrdma check list: the cases.
+ *
+ * Status 0: all is well; 1: a rule is broken; 2: wrong arguments, or the JUnit file cannot be
+ * written; 3: no rule is broken, but some cases had no judgement.
+ */
+#include <stdio.h>
+
+#include "check.h"
+#include "commands.h"
+#include "loopback.h"
+#include "port_verbs.h"
+
+enum { PORT = 20049, LIMIT_MAX_MS = 600000 };
+
+struct check_arguments {
+    char *program, *file, *rules, *junit;
+    char **only;
+    gboolean tap, verbose;
+    int reply_ms, quiet_ms;
+};
+
+/* HOST, HOST:PORT, [ADDRESS]:PORT; an IPv6 address without brackets has no port. */
+static bool split_target(char *target, const char **host, unsigned *port)
+{
+    char *colon = strrchr(target, ':');
+    bool brackets = target[0] == '[';
+    guint64 number = PORT;
+
+    if (brackets && colon && colon > target && colon[-1] == ']') {
+        colon[-1] = '\0';
+    } else if (brackets) {
+        char *close = strchr(target, ']');
+
+        if (!close || close[1]) {
+            return false;
+        }
+        *close = '\0';
+        colon = NULL;
+    } else if (colon && strchr(target, ':') != colon) {
+        colon = NULL;
+    }
+    if (colon) {
+        if (!g_ascii_string_to_unsigned(colon + 1, 10, 1, UINT16_MAX, &number, NULL)) {
+            return false;
+        }
+        *colon = '\0';
+    }
+    *host = target + brackets;
+    *port = (unsigned)number;
+    return **host;
+}
+
+static int finish(struct rr_check_run *run, const char *junit)
+{
+    g_autoptr(GError) error = NULL;
+    int status = run->failed ? STATUS_BROKEN : run->in_trouble ? STATUS_NO_JUDGEMENT : STATUS_FINE;
+
+    if (!write_out(run->out) || fflush(stdout)) {
+        status = trouble("cannot write the report");
+    }
+    if (junit && !g_file_set_contents(junit, run->junit->str, (gssize)run->junit->len, &error)) {
+        status = trouble("%s", error->message);
+    }
+    return status;
+}
+
+static int run(const struct check_arguments *a, const char *target, struct rr_dialer *dialer,
+               const struct rr_service *service)
+{
+    struct rr_check_run r = {
+        .options = { .service = service,
+                     .nfs = rr_service_nfs,
+                     .any_edition = !a->rules,
+                     .edition = a->rules ? rr_edition_of(a->rules) : RR_EDITION_RFC,
+                     .reply_ms = (unsigned)a->reply_ms,
+                     .quiet_ms = (unsigned)a->quiet_ms },
+        .dialer = dialer,
+        .target = target,
+        .only = a->only,
+        .tap = a->tap,
+        .verbose = a->verbose,
+        .out = g_string_new(NULL),
+        .junit = a->junit ? g_string_new(NULL) : NULL,
+    };
+    int status;
+
+    r.options.nfs.file = a->file;
+    if (service == &rr_service_nfs) {
+        r.options.service = &r.options.nfs;
+    }
+    rr_wait_ready(&r);
+    rr_check(&r);
+    status = finish(&r, a->junit);
+    g_string_free(r.out, true);
+    if (r.junit) {
+        g_string_free(r.junit, true);
+    }
+    return status;
+}
+
+static int check_server(const struct check_arguments *a, const char *target)
+{
+    g_autofree char *copy = g_strdup(target);
+    struct rr_verbs_dialer dialer;
+    const char *host;
+    unsigned port;
+
+    if (!split_target(copy, &host, &port)) {
+        return trouble("%s is no HOST, HOST:PORT or [ADDRESS]:PORT", target);
+    }
+    rr_verbs_dialer_init(&dialer, host, port);
+    return run(a, target, &dialer.dialer,
+               a->program && strcmp(a->program, "nfs") == 0 ? &rr_service_nfs : &rr_service_echo);
+}
+
+static int check_self(const struct check_arguments *a)
+{
+    struct rr_settings settings = rr_settings_default();
+    struct rr_loopback loopback;
+    int status;
+
+    settings.edition = a->rules ? rr_edition_of(a->rules) : RR_EDITION_RFC;
+    rr_loopback_init(&loopback, &settings);
+    status = run(a, "self", &loopback.dialer, &rr_service_echo);
+    rr_loopback_clear(&loopback);
+    return status;
+}
+
+static int list(void)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    rr_list_cases(out);
+    return write_out(out) && !fflush(stdout) ? STATUS_FINE : trouble("cannot write the list");
+}
+
+/* NULL, or what is wrong with the arguments. */
+static char *wrong(const struct check_arguments *a)
+{
+    for (char **id = a->only; id && *id; id++) {
+        if (!rr_case_of(*id)) {
+            return g_strdup_printf("there is no case %s; see rpcrdma check list", *id);
+        }
+    }
+    if (a->program && strcmp(a->program, "nfs") != 0 && strcmp(a->program, "echo") != 0) {
+        return g_strdup_printf("--program takes nfs or echo, not %s", a->program);
+    }
+    if (a->file && (!a->program || strcmp(a->program, "nfs") != 0)) {
+        return g_strdup("--file needs --program nfs");
+    }
+    if (a->file && (!*a->file || strlen(a->file) > UINT8_MAX || strchr(a->file, '/'))) {
+        return g_strdup("--file takes the name of a file in the root of the export");
+    }
+    if (a->rules && rr_edition_of(a->rules) == RR_EDITIONS) {
+        return g_strdup_printf("--rules takes rfc8166, 07 or 06, not %s", a->rules);
+    }
+    if (a->reply_ms < 1 || a->reply_ms > LIMIT_MAX_MS || a->quiet_ms < 1 ||
+        a->quiet_ms > LIMIT_MAX_MS) {
+        return g_strdup_printf("--wait and --quiet take 1 to %d milliseconds", LIMIT_MAX_MS);
+    }
+    return NULL;
+}
+
+static int dispatch(const struct check_arguments *a, int argc, char **argv)
+{
+    g_autofree char *text = wrong(a);
+
+    if (text) {
+        return trouble("%s", text);
+    }
+    if (argc == 3 && strcmp(argv[1], "server") == 0) {
+        return check_server(a, argv[2]);
+    }
+    if (argc == 2 && strcmp(argv[1], "self") == 0) {
+        return a->program ? trouble("check self has the program echo") : check_self(a);
+    }
+    if (argc == 2 && strcmp(argv[1], "list") == 0) {
+        return list();
+    }
+    return trouble("check takes: server HOST[:PORT], self, or list; see rpcrdma check --help");
+}
+
+int rr_main_check(int argc, char **argv)
+{
+    struct check_arguments a = { .reply_ms = RR_REPLY_MS, .quiet_ms = RR_QUIET_MS };
+    GOptionEntry entries[] = {
+        { "program", 0, 0, G_OPTION_ARG_STRING, &a.program,
+          "echo (default; that of rpcrdma serve) or nfs (NFS version 4.0)", "NAME" },
+        { "file", 0, 0, G_OPTION_ARG_STRING, &a.file,
+          "nfs: a file of at least 20003 octets in the root of the export, which is overwritten",
+          "NAME" },
+        { "case", 0, 0, G_OPTION_ARG_STRING_ARRAY, &a.only, "only this case", "ID" },
+        { "rules", 0, 0, G_OPTION_ARG_STRING, &a.rules,
+          "returned Write chunks of rfc8166, 07 or 06 only (default: any)", "EDITION" },
+        { "wait", 0, 0, G_OPTION_ARG_INT, &a.reply_ms, "for an answer, at most (10000)", "MS" },
+        { "quiet", 0, 0, G_OPTION_ARG_INT, &a.quiet_ms,
+          "where no answer is due, listen so long (300)", "MS" },
+        { "tap", 0, 0, G_OPTION_ARG_NONE, &a.tap, "report as TAP", NULL },
+        { "junit", 0, 0, G_OPTION_ARG_FILENAME, &a.junit, "write a JUnit report, too", "FILE" },
+        { "verbose", 0, 0, G_OPTION_ARG_NONE, &a.verbose,
+          "what was sent and what came, also where all is well", NULL },
+        { NULL },
+    };
+    g_autoptr(GOptionContext) context =
+        g_option_context_new("server HOST[:PORT] | self | list - examines a server");
+    g_autoptr(GError) error = NULL;
+    int status;
+
+    g_option_context_add_main_entries(context, entries, NULL);
+    status = g_option_context_parse(context, &argc, &argv, &error) ? dispatch(&a, argc, argv)
+                                                                   : trouble("%s", error->message);
+    g_free(a.program);
+    g_free(a.file);
+    g_free(a.rules);
+    g_free(a.junit);
+    g_strfreev(a.only);
+    return status;
+}
