@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "liar.h"
+
+static struct liar *of(struct rr_port *port)
+{
+    return (struct liar *)port;
+}
+
+/* Takes the message apart, lets the lie change it, and sends what is left of it. */
+static bool lie_in_send(struct liar *l, struct rr_post post)
+{
+    struct rr_region region = { .octets = l->out, .len = sizeof(l->out) };
+    struct sg_span octets = sg_span_of(post.local->octets + post.at, post.len);
+    struct liar_message *m = &l->message;
+
+    m->fault = rr_header_parse(octets, &m->h);
+    m->rest_len = octets.len - m->h.len;
+    memcpy(m->rest, octets.p + m->h.len, m->rest_len);
+    m->swallow = false;
+    m->invalidate = post.work == RR_WORK_SEND_INV;
+    l->lie->sends(m);
+    if (m->swallow) {
+        return true;
+    }
+    post.len = rr_header_emit(&m->h, l->out, sizeof(l->out));
+    memcpy(l->out + post.len, m->rest, m->rest_len);
+    post.len += m->rest_len;
+    post.local = &region;
+    post.at = 0;
+    if (m->invalidate && post.work == RR_WORK_SEND) {
+        post.work = RR_WORK_SEND_INV;
+        post.stag = l->stag;
+    }
+    return l->inner->ops->post(l->inner, &post);
+}
+
+/* Damages a copy of the Send, and lets that go out. */
+static bool damage_send(struct liar *l, struct rr_post post)
+{
+    struct rr_region region = { .octets = l->out, .len = sizeof(l->out) };
+
+    memcpy(l->out, post.local->octets + post.at, post.len);
+    l->lie->damages(l->out, &post.len);
+    post.local = &region;
+    post.at = 0;
+    return l->inner->ops->post(l->inner, &post);
+}
+
+static bool liar_post(struct rr_port *port, const struct rr_post *post)
+{
+    struct liar *l = of(port);
+    struct rr_post changed = *post;
+    bool done;
+
+    if (post->work <= RR_WORK_SEND_INV && l->lie->sends) {
+        return lie_in_send(l, changed);
+    }
+    if (post->work <= RR_WORK_SEND_INV && l->lie->damages) {
+        return damage_send(l, changed);
+    }
+    if (post->work == RR_WORK_WRITE && l->lie->places) {
+        l->lie->places(&changed);
+    }
+    done = l->inner->ops->post(l->inner, &changed);
+    if (done && post->work == RR_WORK_READ && l->lie->reads) {
+        l->lie->reads(post->local->octets + post->at, post->len);
+    }
+    return done;
+}
+
+static bool liar_repost(struct rr_port *port, unsigned slot)
+{
+    return of(port)->inner->ops->repost(of(port)->inner, slot);
+}
+
+static bool liar_reg(struct rr_port *port, struct rr_region *region)
+{
+    return of(port)->inner->ops->reg(of(port)->inner, region);
+}
+
+static void liar_dereg(struct rr_port *port, struct rr_region *region)
+{
+    of(port)->inner->ops->dereg(of(port)->inner, region);
+}
+
+static enum rr_event_kind liar_poll(struct rr_port *port, unsigned ms, struct rr_event *event)
+{
+    struct liar *l = of(port);
+    enum rr_event_kind kind = l->inner->ops->poll(l->inner, ms, event);
+    struct liar_message *m = &l->message;
+    bool swallow = false;
+
+    if (kind != RR_EVENT_RECEIVED) {
+        return kind;
+    }
+    if (rr_header_parse(event->octets, &m->h) == RR_OK) {
+        l->stag = m->h.segments ? m->h.segment[0].handle : 0;
+        l->stag = m->h.reads ? m->h.read[0].segment.handle : l->stag;
+    }
+    if (l->lie->receives) {
+        l->lie->receives((uint8_t *)event->octets.p, &event->octets.len, &swallow);
+    }
+    if (swallow) {
+        l->inner->ops->repost(l->inner, event->slot);
+        return RR_EVENT_NONE;
+    }
+    return kind;
+}
+
+static void liar_close(struct rr_port *port)
+{
+    of(port)->inner->ops->close(of(port)->inner);
+}
+
+static const struct rr_port_ops liar_ops = {
+    .post = liar_post,
+    .repost = liar_repost,
+    .reg = liar_reg,
+    .dereg = liar_dereg,
+    .poll = liar_poll,
+    .close = liar_close,
+};
+
+static struct rr_port *wrap(struct rr_port *port, void *arg)
+{
+    struct liar *l = arg;
+
+    l->port = *port;
+    l->port.ops = &liar_ops;
+    l->inner = port;
+    if (l->lie->starts) {
+        l->lie->starts(l->loopback, &l->port);
+    }
+    return &l->port;
+}
+
+void liar_init(struct liar *liar, struct rr_loopback *loopback, const struct lie *lie)
+{
+    struct rr_settings settings = rr_settings_default();
+
+    settings.edition = lie->edition;
+    settings.credits = lie->credits ? lie->credits : settings.credits;
+    memset(liar, 0, sizeof(*liar));
+    rr_loopback_init(loopback, &settings);
+    liar->loopback = loopback;
+    liar->lie = lie;
+    loopback->wrap = wrap;
+    loopback->wrap_arg = liar;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A responder that errs in one way: its port changes what goes through it. */
+#ifndef SG_TESTS_RPCRDMA_LIAR_H
+#define SG_TESTS_RPCRDMA_LIAR_H
+
+#include "header.h"
+#include "loopback.h"
+#include "rules.h"
+
+enum { LIAR_ROOM = 16384 };
+
+/* A message that goes out, taken apart. */
+struct liar_message {
+    struct rr_header h;
+    enum rr_fault fault;
+    uint8_t rest[LIAR_ROOM]; /* what follows the header */
+    size_t rest_len;
+    bool swallow; /* it does not go out */
+    bool invalidate;
+};
+
+struct lie {
+    const char *name;
+    const char *case_id; /* which has to notice */
+    enum rr_rule rule;   /* as a breach of this rule */
+    void (*sends)(struct liar_message *m);
+    void (*damages)(uint8_t *octets, size_t *len); /* of the Send as it is */
+    void (*receives)(uint8_t *octets, size_t *len, bool *swallow);
+    void (*places)(struct rr_post *post);
+    void (*reads)(uint8_t *octets, size_t len);
+    void (*starts)(struct rr_loopback *loopback, struct rr_port *liar);
+    uint32_t credits; /* 0: the default */
+    enum rr_edition edition;
+};
+
+struct liar {
+    struct rr_port port;
+    struct rr_port *inner;
+    struct rr_loopback *loopback;
+    const struct lie *lie;
+    struct liar_message message;
+    uint8_t out[LIAR_ROOM];
+    uint32_t stag; /* of the newest Call */
+};
+
+void liar_init(struct liar *liar, struct rr_loopback *loopback, const struct lie *lie);
+
+#endif
