@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""rpcrdma decode on what Linux's NFS client and server say to each other.
+"""rpcrdma decode on what Linux's NFS client and server say to each other, and rpcrdma check.
 # timeout: 1800
 
 The lab captures all frames.  The client mounts, uses all forms of chunks, and unmounts; then the
-decoder reads the capture.  docs/rpcrdma.md says what Linux does against the letter of RFC 8166.
+decoder reads the capture.  After that rpcrdma itself is the client: of rpcrdma serve, and of
+Linux's server.  docs/rpcrdma.md says what Linux does against the letter of RFC 8166.
 """
 import json
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -19,6 +21,15 @@ from ulptest import CLIENT, SERVER
 
 PROGRAM = labtest.TOP / "build" / "native" / "tools" / "rpcrdma" / "rpcrdma"
 MOUNTD_PORT = 2050
+SERVE_PORT = 20050
+# Cases in which Linux's server breaks a rule, and the rules.
+LINUX_BREAKS = {
+    "empty-chunk": {"RPC-32"},
+    "result-empty-chunk": {"RPC-32"},
+    "long-reply-without": {"RPC-36", "RPC-43"},
+    "short": {"RPC-35"},
+    "nomsg-without-chunks": {"RPC-39"},
+}
 SERVE = (
     ulptest.MAKE_DISK
     + """
@@ -122,6 +133,53 @@ class Rpcrdma(labtest.LabCase):
         for name in ("NFS4.2", "NFS4.1", "NFS4.0", "NFS3"):
             self.assertTrue(any(c["name"].startswith(name) for c in calls), name)
         self.assertTrue(any("invalidated" in c for c in calls))
+
+    # The cases below run after the one above, which judges all that the capture has.
+
+    def check(self, target, *more):
+        """rpcrdma check server: {case: set of broken rules}, and the names of skipped cases."""
+        self.lab.run("copy", PROGRAM, CLIENT + ":/usr/bin/rpcrdma")
+        words = ["rpcrdma", "check", "server", target, "--tap", "--quiet", 100, "--wait", 2000]
+        done = self.lab.run(
+            *("exec", "-n", "--timeout", ulptest.LIMIT, CLIENT, "--", *words, *more),
+            status=None,
+            timeout=ulptest.LIMIT + 30,
+        )
+        self.assertEqual(done.err, "")
+        broken, skipped, rules = {}, set(), set()
+        for line in done.out.splitlines():
+            rule = re.match(r"# ((?:RPC|PVT)-\d\d) \(RFC", line)
+            case = re.match(r"(not )?ok \d+ - ([a-z-]+): [^#]*(# SKIP)?", line)
+            if rule:
+                rules.add(rule[1])
+            elif case:
+                if case[1]:
+                    broken[case[2]] = rules
+                elif case[3]:
+                    skipped.add(case[2])
+                rules = set()
+        count = int(re.match(r"1\.\.(\d+)\n", done.out)[1])
+        self.assertGreaterEqual(count, 50, done.out)
+        self.assertIn("%d skipped, 0 without judgement" % len(skipped), done.out)
+        self.assertEqual(done.returncode, 1 if broken else 0, done.out)
+        return broken, skipped, done.out
+
+    def test_our_server__keeps_all_rules(self):
+        """rpcrdma check and rpcrdma serve, each on an adapter"""
+        self.lab.run("copy", PROGRAM, SERVER + ":/usr/bin/rpcrdma")
+        server = self.lab.start(SERVER, "rpcrdma", "serve", "--port", SERVE_PORT)
+        server.expect("listening at port %d" % SERVE_PORT)
+        broken, skipped, text = self.check("%s:%d" % (ulptest.ADDRESS, SERVE_PORT))
+        self.assertEqual(broken, {}, text)
+        self.assertEqual(skipped, {"private-invalidation"})
+        server.stop()
+
+    def test_server_of_linux__breaks_these_rules(self):
+        """NFS version 4.0, and a file whose content goes through chunks"""
+        self.lab.sh(SERVER, "head -c 40000 /dev/urandom > /srv/export/checked")
+        broken, skipped, text = self.check(ulptest.ADDRESS, "--program", "nfs", "--file", "checked")
+        self.assertEqual(broken, LINUX_BREAKS, text)
+        self.assertEqual(skipped, {"private-invalidation", "results"})
 
 
 if __name__ == "__main__":
