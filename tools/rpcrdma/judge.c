@@ -91,7 +91,7 @@ static void check_invalidation(struct rr_session *s, const struct rr_event *e)
         rr_find(findings(s), PVT_05, "a Send with Invalidate; R is %d here and %d there",
                 s->ours.remote_inv, s->theirs.remote_inv);
     }
-    if (!in_call(s, e->stag) || s->reply.xid != s->xid) {
+    if (e->stag && (!in_call(s, e->stag) || s->reply.xid != s->xid)) {
         rr_find(findings(s), PVT_04, "STag 0x%08x does not belong to the Call", e->stag);
     }
 }

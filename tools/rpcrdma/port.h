@@ -97,7 +97,7 @@ struct rr_port_side {
 /* Makes connections to one peer. */
 struct rr_dialer {
     struct rr_port *(*dial)(struct rr_dialer *dialer, const struct rr_port_side *side);
-    bool invalidates; /* the peer can invalidate the memory that the ports lend */
+    bool invalidates; /* the peer can invalidate what ports lend; known after a first dial() */
     char why[RR_WHY]; /* why dial() returned NULL */
 };
 

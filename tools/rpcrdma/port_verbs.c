@@ -28,7 +28,14 @@ struct verbs_port {
     unsigned count;
     size_t size;
     uint8_t reads; /* RDMA Reads at once that the device can do, in both directions */
+    bool windows;  /* what is lent is a memory window, which the peer can invalidate */
     bool over;
+};
+
+/* Registered memory; what is lent through a window has one. */
+struct verbs_memory {
+    struct ibv_mr *mr;
+    struct ibv_mw *mw;
 };
 
 struct rr_listener {
@@ -163,10 +170,10 @@ static bool verbs_post(struct rr_port *port, const struct rr_post *post)
         [RR_WORK_READ] = IBV_WR_RDMA_READ,
     };
     struct verbs_port *p = of(port);
-    const struct ibv_mr *mr = post->local->own;
+    const struct verbs_memory *memory = post->local->own;
     struct ibv_sge sge = { .addr = (uintptr_t)post->local->octets + post->at,
                            .length = (uint32_t)post->len,
-                           .lkey = mr->lkey };
+                           .lkey = memory->mr->lkey };
     struct ibv_send_wr wr = { .sg_list = &sge,
                               .num_sge = post->len ? 1 : 0,
                               .opcode = opcodes[post->work],
@@ -187,30 +194,70 @@ static bool verbs_post(struct rr_port *port, const struct rr_post *post)
     return complete(p);
 }
 
-static bool verbs_reg(struct rr_port *port, struct rr_region *region)
+/* Binds a window to the region; its key is the STag. */
+static bool bind_window(struct verbs_port *p, struct rr_region *region, unsigned access)
 {
-    int access = IBV_ACCESS_LOCAL_WRITE;
-    struct ibv_mr *mr;
+    struct verbs_memory *m = region->own;
+    struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED }, *bad;
+    int error;
 
-    access |= region->access & RR_MAY_READ ? IBV_ACCESS_REMOTE_READ : 0;
-    access |= region->access & RR_MAY_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0;
-    mr = ibv_reg_mr(of(port)->pd, region->octets, SG_MAX(region->len, 1), access);
-    if (!mr) {
-        return rr_port_fails(port, "cannot register %zu octets: %s", region->len, strerror(errno));
+    m->mw = ibv_alloc_mw(p->pd, IBV_MW_TYPE_2);
+    if (!m->mw) {
+        return rr_port_fails(&p->port, "no memory window: %s", strerror(errno));
     }
-    region->own = mr;
-    region->stag = mr->rkey;
-    region->valid = true;
-    return true;
+    wr.bind_mw.mw = m->mw;
+    wr.bind_mw.rkey = ibv_inc_rkey(m->mw->rkey);
+    wr.bind_mw.bind_info = (struct ibv_mw_bind_info){ .mr = m->mr,
+                                                      .addr = (uintptr_t)region->octets,
+                                                      .length = region->len,
+                                                      .mw_access_flags = access };
+    error = ibv_post_send(p->id->qp, &wr, &bad);
+    if (error) {
+        return rr_port_fails(&p->port, "cannot bind a memory window: %s", strerror(error));
+    }
+    region->stag = wr.bind_mw.rkey;
+    return complete(p);
 }
 
 static void verbs_dereg(struct rr_port *port, struct rr_region *region)
 {
-    if (region->own) {
-        ibv_dereg_mr(region->own);
+    struct verbs_memory *m = region->own;
+
+    if (m && m->mw) {
+        ibv_dealloc_mw(m->mw);
     }
+    if (m && m->mr) {
+        ibv_dereg_mr(m->mr);
+    }
+    free(m);
     region->own = NULL;
     region->valid = false;
+}
+
+static bool verbs_reg(struct rr_port *port, struct rr_region *region)
+{
+    struct verbs_port *p = of(port);
+    bool window = p->windows && region->access && region->len;
+    unsigned access = region->access & RR_MAY_READ ? IBV_ACCESS_REMOTE_READ : 0;
+    struct verbs_memory *m = calloc(1, sizeof(*m));
+
+    access |= region->access & RR_MAY_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0;
+    region->own = m;
+    if (m) {
+        m->mr = ibv_reg_mr(p->pd, region->octets, SG_MAX(region->len, 1),
+                           IBV_ACCESS_LOCAL_WRITE | (window ? IBV_ACCESS_MW_BIND : access));
+    }
+    if (!m || !m->mr) {
+        verbs_dereg(port, region);
+        return rr_port_fails(port, "cannot register %zu octets: %s", region->len, strerror(errno));
+    }
+    region->stag = m->mr->rkey;
+    region->valid = !window || bind_window(p, region, access);
+    if (!region->valid) {
+        verbs_dereg(port, region);
+        return false;
+    }
+    return true;
 }
 
 static bool received(struct verbs_port *p, struct rr_event *event)
@@ -332,6 +379,8 @@ static bool prepare(struct verbs_port *p, const struct rr_port_side *side, char 
     }
     p->reads =
         (uint8_t)SG_MIN(READS_AT_ONCE, SG_MIN(device.max_qp_rd_atom, device.max_qp_init_rd_atom));
+    p->windows =
+        device.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B);
     p->pd = ibv_alloc_pd(p->id->verbs);
     p->sends = ibv_create_cq(p->id->verbs, SENDS, NULL, NULL, 0);
     p->receives = ibv_create_cq(p->id->verbs, (int)p->count, NULL, NULL, 0);
@@ -409,6 +458,7 @@ static struct rr_port *dial(struct rr_dialer *dialer, const struct rr_port_side 
         verbs_close(&p->port);
         p = NULL;
     }
+    dialer->invalidates = p && p->windows;
     return p ? &p->port : NULL;
 }
 
@@ -478,6 +528,8 @@ static bool take(struct verbs_port *p, struct rdma_cm_event *event, const struct
     if (!prepare(p, side, why)) {
         return false;
     }
+    /* A responder lends nothing: the sinks of its RDMA Reads are its own. */
+    p->windows = false;
     param = parameters(p, side);
     if (rdma_accept(p->id, &param)) {
         return say_why(why, "cannot accept a connection: %s", strerror(errno));

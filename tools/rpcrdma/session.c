@@ -35,10 +35,7 @@ bool rr_trouble(struct rr_session *s, const char *format, ...)
 struct rr_opening rr_opening_default(void)
 {
     return (struct rr_opening){
-        .ours = { .present = true,
-                  .remote_inv = true,
-                  .send_size = RR_INLINE_DEFAULT,
-                  .recv_size = RR_INLINE_DEFAULT },
+        .ours = { .present = true, .send_size = RR_INLINE_DEFAULT, .recv_size = RR_INLINE_DEFAULT },
     };
 }
 

@@ -90,6 +90,7 @@ struct rr_opening {
     const struct sg_span *octets;
 };
 
+/* Without R: invalidation is the subject of one case, not of all. */
 struct rr_opening rr_opening_default(void);
 bool rr_open(struct rr_session *s, const struct rr_opening *opening);
 void rr_hang_up(struct rr_session *s);
