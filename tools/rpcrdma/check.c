@@ -109,6 +109,27 @@ static void print_lines(GString *out, const char *text, const char *prefix)
     }
 }
 
+/* A case that tries several things may find one breach again and again. */
+static bool found_before(const struct rr_findings *f, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (f->found[i].rule == f->found[n].rule &&
+            strcmp(f->found[i].text, f->found[n].text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void print_finding(GString *out, const struct rr_finding *f, const char *prefix)
+{
+    const struct rr_rule_row *row = rr_rule(f->rule);
+
+    g_string_append_printf(out, "%s%s (%s %s): %s\n%s    %s\n", prefix, row->id,
+                           f->rule >= PVT_01 ? "RFC 8797" : "RFC 8166", row->section, f->text,
+                           prefix, row->text);
+}
+
 /* What a failed case has to say. */
 static void print_details(GString *out, const struct rr_verdict *v, const char *prefix)
 {
@@ -116,12 +137,9 @@ static void print_details(GString *out, const struct rr_verdict *v, const char *
         g_string_append_printf(out, "%scannot judge: %s\n", prefix, v->trouble);
     }
     for (unsigned i = 0; i < v->findings.count; i++) {
-        const struct rr_finding *f = &v->findings.found[i];
-        const struct rr_rule_row *row = rr_rule(f->rule);
-
-        g_string_append_printf(out, "%s%s (%s %s): %s\n%s    %s\n", prefix, row->id,
-                               f->rule >= PVT_01 ? "RFC 8797" : "RFC 8166", row->section, f->text,
-                               prefix, row->text);
+        if (!found_before(&v->findings, i)) {
+            print_finding(out, &v->findings.found[i], prefix);
+        }
     }
     if (v->findings.left_out) {
         g_string_append_printf(out, "%s%u more\n", prefix, v->findings.left_out);

@@ -26,7 +26,9 @@ static void keep_stream(struct rr_session *s, struct sg_span payload)
     }
     if (h->proc == RR_MSG) {
         s->body_len = SG_MIN(payload.len, sizeof(s->body));
-        memcpy(s->body, payload.p, s->body_len);
+        if (s->body_len) {
+            memcpy(s->body, payload.p, s->body_len);
+        }
     } else if (h->has_reply && s->call.has_reply && s->loans) {
         const struct rr_region *r = &s->loan[s->loans - 1];
 
@@ -377,8 +379,10 @@ bool rr_result_octets(struct rr_session *s, const struct rr_results *results, un
     if (!(reduced_results(s) & 1u << n)) {
         const uint8_t *octets = sg_span_get(sg_span_of(s->body, s->body_len), r->at, len);
 
-        memcpy(to, octets ? octets : to, len);
-        return octets || !len;
+        if (octets) {
+            memcpy(to, octets, len);
+        }
+        return octets != NULL;
     }
     if (n >= s->call.chunks || c->count > s->call.chunk[n].count ||
         rr_chunk_octets(&s->reply, c) != len) {

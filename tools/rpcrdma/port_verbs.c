@@ -519,8 +519,10 @@ static bool take(struct verbs_port *p, struct rdma_cm_event *event, const struct
     struct rdma_conn_param param;
 
     p->id = event->id;
-    p->port.peer_len = event->param.conn.private_data ? event->param.conn.private_data_len : 0;
-    memcpy(p->port.peer, event->param.conn.private_data, p->port.peer_len);
+    if (event->param.conn.private_data) {
+        p->port.peer_len = event->param.conn.private_data_len;
+        memcpy(p->port.peer, event->param.conn.private_data, p->port.peer_len);
+    }
     rdma_ack_cm_event(event);
     if (rdma_migrate_id(p->id, p->channel)) {
         return say_why(why, "cannot take a connection: %s", strerror(errno));
