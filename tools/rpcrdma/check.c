@@ -221,6 +221,9 @@ static void run_one(struct rr_check_run *run, unsigned number, const struct rr_c
         report_junit(run, c, &v, result, (double)(g_get_monotonic_time() - start) / 1e6);
     }
     g_string_free(v.log, true);
+    if (run->write) {
+        run->write(run->out);
+    }
 }
 
 void rr_check(struct rr_check_run *run)

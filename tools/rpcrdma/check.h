@@ -14,7 +14,8 @@ struct rr_check_run {
     char **only;        /* ids of the cases to run; NULL: all */
     bool tap, verbose;
     GString *out;
-    GString *junit; /* NULL: no such report */
+    bool (*write)(GString *out); /* after each case, and empties it; may be NULL */
+    GString *junit;              /* NULL: no such report */
 
     unsigned passed, failed, skipped, in_trouble;
 };

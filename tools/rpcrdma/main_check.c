@@ -54,12 +54,18 @@ static bool split_target(char *target, const char **host, unsigned *port)
     return **host;
 }
 
+/* People see each case when it is done. */
+static bool show(GString *out)
+{
+    return write_out(out) && !fflush(stdout);
+}
+
 static int finish(struct rr_check_run *run, const char *junit)
 {
     g_autoptr(GError) error = NULL;
     int status = run->failed ? STATUS_BROKEN : run->in_trouble ? STATUS_NO_JUDGEMENT : STATUS_FINE;
 
-    if (!write_out(run->out) || fflush(stdout)) {
+    if (!show(run->out) || ferror(stdout)) {
         status = trouble("cannot write the report");
     }
     if (junit && !g_file_set_contents(junit, run->junit->str, (gssize)run->junit->len, &error)) {
@@ -84,6 +90,7 @@ static int run(const struct check_arguments *a, const char *target, struct rr_di
         .tap = a->tap,
         .verbose = a->verbose,
         .out = g_string_new(NULL),
+        .write = show,
         .junit = a->junit ? g_string_new(NULL) : NULL,
     };
     int status;
