@@ -210,6 +210,8 @@ make_overlay() {
     cp -r "$guest/files/." "$root/overlay"
     install -m 755 "$(sg_product guest-agent)/staghorn-agent" "$root/overlay/usr/sbin/"
     cp -r "$(sg_product guest-mark)/usr" "$root/overlay"
+    mkdir "$root/overlay/boot"
+    cp "$tree/boot/config-$version" "$root/overlay/boot/"
     cp "$(sg_product guest-siw)/siw.ko" "$root/overlay/usr/lib/modules/$version/updates/"
     if has driver; then
         cp "$(sg_product guest-driver)/staghorn.ko" \
@@ -256,7 +258,7 @@ sg_source_fio
 sg_tool_firmware
 guest_tree
 tree_key=@$(sg_product guest-tree)
-sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-3 \
+sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-4 \
     -- make_boot
 sg_step guest-agent "compiling the guest agent" "$tree_key" "$guest/agent" @agent-1 -- make_agent
 sg_step guest-mark "compiling the program for marks" "$tree_key" "$SG_TOP/guest-driver/mark" \
@@ -272,7 +274,7 @@ sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-s
         "$SG_TOP/tests/unit/provider" "$SG_TOP/tests/lib/tap.h" @provider-2 -- make_provider
 ours=$(for part in siw driver provider; do ! has $part || sg_product "guest-$part"; done)
 sg_step guest-overlay "packing the overlay of the image" "$tree_key" "$guest/files" \
-    "@$(sg_product guest-agent)" "@$(sg_product guest-mark)" "@$ours" @overlay-3 -- make_overlay
+    "@$(sg_product guest-agent)" "@$(sg_product guest-mark)" "@$ours" @overlay-4 -- make_overlay
 sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-fio)" @fio-2 \
     -- make_fio
 sg_step guest-programs "compiling test programs for the guest" "$tree_key" \

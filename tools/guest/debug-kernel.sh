@@ -85,6 +85,8 @@ make_overlay() {
     cp -r "$(sg_product guest-debug-kernel)/modules/." "$folder"
     mkdir "$folder/updates"
     cp "$(sg_product guest-debug-modules)/staghorn.ko" "$folder/updates/"
+    mkdir "$root/overlay/boot"
+    cp "$(sg_product guest-debug-kernel)/build/.config" "$root/overlay/boot/config-$version"
     ln -s usr/lib "$root/overlay/lib"
     depmod -b "$root/overlay" "$version"
     rm "$root/overlay/lib"
@@ -116,7 +118,7 @@ sg_step guest-debug-modules "compiling our modules for it" "@$(sg_product guest-
     "$SG_TOP/guest-driver/kernel" "$SG_TOP/include/staghorn" "$programs/kernel-mpe" \
     "$programs/kernel-faults" "$programs/mpe/mpe_wire.h" @debug-modules-1 -- make_modules
 sg_step guest-debug-overlay "packing its modules" "@$(sg_product guest-debug-kernel)" \
-    "@$(sg_product guest-debug-modules)" @debug-overlay-1 -- make_overlay
+    "@$(sg_product guest-debug-modules)" @debug-overlay-2 -- make_overlay
 sg_local guest-debug-links "linking the debug kernel" "@$(sg_product guest-debug-kernel)" \
     "@$(sg_product guest-debug-modules)" "@$(sg_product guest-debug-overlay)" \
     "@$(sg_product guest-boot)" "@$(sg_product guest-overlay)" "@$SG_BUILD" @debug-links-1 \

@@ -15,6 +15,9 @@ impair.py      impaired links, from the start and at run time
 pmem.py        NVDIMMs of a VM
 devdax.py      how the guest finds a device in them
 firmware.py    the adapters' flash images and profiles
+kernel_files.py  what the files of a kernel say
+own_kernel.py  the user's own kernels
+share.py       folders of the host in VMs
 uefi.py        VMs that boot with UEFI
 netboot.py     VMs without a disk
 debugging.py   QEMU's device log, trace events and gdbstub

@@ -12,8 +12,8 @@ import shutil
 import signal
 import time
 
-from . import agent, debugging, domain, firmware, impair, netboot, options, paths, plug, pmem, ports
-from . import proc, qemu, segment, snapshot, uefi
+from . import agent, debugging, domain, firmware, impair, netboot, options, own_kernel, paths, plug
+from . import pmem, ports, proc, qemu, segment, share, snapshot, uefi
 from .errors import TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
@@ -26,14 +26,14 @@ VCPU_NICE = 5
 READY = [
     "/bin/sh",
     "-c",
-    "cat /run/staghorn/error >&2 2>/dev/null; cat /run/staghorn/rdma 2>/dev/null || :",
+    "cat /run/staghorn/error >&2 2>/dev/null; cat /run/staghorn/rdma 2>/dev/null; "
+    "! cat /run/staghorn/failed >&2 2>/dev/null",
 ]
 
 
 def make_plan(name, args):
     """The state of a lab that is not started yet, from checked options."""
     kernel = options.kernel(args.kernel)
-    further_memory = options.DEBUG_MEMORY_MIB if kernel == "debug" else 0
     names = options.vm_names(args.vms)
     driver_of = options.drivers(args.driver, names)
     properties = options.device_properties(args.device_prop, driver_of)
@@ -45,6 +45,7 @@ def make_plan(name, args):
     gdbstubs = debugging.gdbstubs(args.gdb, names, paths.labs() / name)
     further_words = debugging.qemu_words(args.qemu_arg, names)
     further = options.adapters(args.adapter, driver_of)
+    shares = share.parse(args.share, diskless)
     vms = {}
     for index, vm in enumerate(names):
         vms[vm] = {
@@ -75,19 +76,23 @@ def make_plan(name, args):
             "ready_s": None,
             "rdma": None,
         }
+    own = _own_kernel(kernel, args, vms, shares)
+    slow = options.is_slow({"kernel": kernel, "own_kernel": own})
     return {
         "version": 1,
         "name": name,
         "phase": "starting",
         "owner": proc.identify(os.getpid()),
         "mtu": options.mtu(args.mtu),
-        "mem": options.memory(args.mem) + further_memory,
+        "mem": options.memory(args.mem) + (options.DEBUG_MEMORY_MIB if slow else 0),
         "image": args.image,
         "kernel": kernel,
+        "own_kernel": own,
+        "shares": shares,
         "cpus": options.cpus(args.cpus),
         "accel": None,
         "capture": options.capture(args.capture),
-        "timeout": args.timeout or options.READY_LIMIT * options.patience({"kernel": kernel}),
+        "timeout": args.timeout or options.READY_LIMIT * (options.DEBUG_PATIENCE if slow else 1),
         "segment": segment.plan(vms, args.capture),
         "impair": impair.parse(args.impair, vms),
         "boot_snapshot": snapshot.wanted(args),
@@ -96,12 +101,27 @@ def make_plan(name, args):
     }
 
 
+def _own_kernel(kernel, args, vms, shares):
+    """The facts of the user's kernel, which is checked; None: the kernel is one of ours."""
+    if kernel in options.KERNELS:
+        if args.modules:
+            raise UsageError("--modules DIR belongs to --kernel FILE")
+        return None
+    for name, vm in vms.items():
+        if vm["netboot"]:
+            raise UsageError("--netboot: VM %s boots only the kernels base and debug" % name)
+    wanted = ["siw"] if any(vm["driver"] == "siw" for vm in vms.values()) else []
+    wanted += ["share"] if shares else []
+    wanted += ["pmem"] if any(vm["pmem"] for vm in vms.values()) else []
+    return own_kernel.find(kernel, args.modules, wanted)
+
+
 def require_built(lab):
     """Checks that all files that the lab needs exist, before anything starts."""
     paths.qemu()
     paths.firmware()
     for vm in lab["vms"].values():
-        for name in ("vmlinuz", "initrd"):
+        for name in () if lab["own_kernel"] else ("vmlinuz", "initrd"):
             paths.guest(name, lab["kernel"])
         if vm["netboot"]:
             paths.guest("netroot.gz")
@@ -182,6 +202,8 @@ def wait_ready(folder, name, since, limit):
             TIMEOUT,
         )
     vm = folder.data["vms"][name]
+    if status and device.strip():
+        raise LabError("VM %s booted, but: %s" % (name, error.strip()))
     if status or (vm["driver"] != "none" and not device.strip()):
         raise LabError(
             "VM %s booted, but RDMA is not up: %s" % (name, error.strip() or "no device"),
@@ -227,6 +249,8 @@ def up(name, args, accel, say, change=None):
     folder = LabFolder(name)
     with folder.lock():
         _clear_stale(folder, say)
+        if plan["own_kernel"]:
+            _build_kernel(plan, say)
         folder.data = plan
         folder.save()
         try:
@@ -244,6 +268,13 @@ def up(name, args, accel, say, change=None):
         folder.data["phase"] = "up"
         folder.save()
         return folder.data
+
+
+def _build_kernel(plan, say):
+    own = plan["own_kernel"]
+    if own["lacks"]:
+        say("the kernel %s is without %s" % (own["release"], ", ".join(own["lacks"])))
+    plan["kernel"] = own_kernel.build(own, say)
 
 
 def keep_logs(folder):
@@ -501,7 +532,9 @@ def status(name):
         "lab": name,
         "state": phase,
         "accel": lab["accel"],
-        "kernel": lab["kernel"],
+        "kernel": lab["own_kernel"]["source"] if lab["own_kernel"] else lab["kernel"],
+        "release": lab["own_kernel"]["release"] if lab["own_kernel"] else None,
+        "shares": lab["shares"],
         "mtu": lab["mtu"],
         "mem_mib": lab["mem"],
         "cpus": lab["cpus"],

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from . import own_kernel
 from .errors import UsageError
 from .state import check_name
 
@@ -139,14 +140,23 @@ def mtu(value):
 def kernel(text):
     """The kernel of a lab: the option's, or the environment's STAGHORN_KERNEL."""
     chosen = text or os.environ.get("STAGHORN_KERNEL") or KERNELS[0]
-    if chosen not in KERNELS:
-        raise UsageError("STAGHORN_KERNEL is %s; choose from %s" % (chosen, ", ".join(KERNELS)))
+    if chosen not in KERNELS and not own_kernel.is_path(chosen):
+        raise UsageError(
+            "--kernel: there is no kernel %s" % chosen,
+            "Choose from %s, or give a built tree, a bzImage with --modules DIR, or a Debian kernel "
+            "package" % ", ".join(KERNELS),
+        )
     return chosen
+
+
+def is_slow(lab):
+    """Whether the lab's kernel checks itself."""
+    return lab["kernel"] == "debug" or bool((lab["own_kernel"] or {}).get("slow"))
 
 
 def patience(lab):
     """How many times as long things may take in this lab."""
-    return DEBUG_PATIENCE if lab["kernel"] == "debug" else 1
+    return DEBUG_PATIENCE if is_slow(lab) else 1
 
 
 def memory(text):

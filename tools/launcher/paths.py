@@ -63,7 +63,15 @@ def adapter_firmware(name):
 
 
 def guest(name, kernel="base"):
-    """root.img, vmlinuz or initrd; the latter two are those of a kernel (options.KERNELS)."""
+    """root.img, vmlinuz or initrd; the latter two are those of a kernel (options.KERNELS), or of the
+    user's, which is a folder (own_kernel.py) and has modules.img besides."""
+    if os.path.isabs(kernel) and name != "root.img":
+        path = Path(kernel) / name
+        if not path.exists():
+            raise LabError(
+                "%s is no longer in the cache" % path, "End the lab and start it: down, up --kernel"
+            )
+        return path
     if kernel == "debug":
         return _need(build() / "guest" / "debug" / name, "debug-kernel")
     return _need(build() / "guest" / name)

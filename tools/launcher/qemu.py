@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A VM's command line.  Paths are relative to the lab's folder where they can be."""
-from . import debugging, firmware, impair, options, paths, pmem, segment, uefi
+from . import debugging, firmware, impair, options, paths, pmem, segment, share, uefi
 
 SIW_DELAY_MS = 100
 AGENT_PORTS = 12
@@ -27,7 +27,9 @@ def guest_arguments(lab, name):
     ports = [vm, *vm["adapters"]]
     hosts = ",".join("%s:%s" % (other, state["addr"]) for other, state in lab["vms"].items())
     return "%s sg.name=%s sg.addr=%s sg.addr6=%s sg.mtu=%d sg.mac=%s sg.rdma=%s sg.hosts=%s" % (
-        KERNEL_ARGUMENTS + (" " + DEBUG_ARGUMENTS if lab["kernel"] == "debug" else ""),
+        KERNEL_ARGUMENTS
+        + (" " + DEBUG_ARGUMENTS if options.is_slow(lab) else "")
+        + _own_arguments(lab),
         name,
         ",".join("%s/%d" % (port["addr"], options.NET_BITS) for port in ports),
         ",".join("%s/%d" % (port["addr6"], options.NET6_BITS) for port in ports),
@@ -36,6 +38,12 @@ def guest_arguments(lab, name):
         vm["driver"],
         hosts,
     )
+
+
+def _own_arguments(lab):
+    """What the guest's scripts learn about the user's kernel and shared folders."""
+    words = " sg.modules-disk" if lab["own_kernel"] else ""
+    return words + share.kernel_arguments(lab["shares"])
 
 
 def _adapter(lab, number, mac, properties):
@@ -130,6 +138,15 @@ def _boot(lab, name, pause):
         "-device",
         "virtio-blk-pci,drive=root,bootindex=9",
     )
+    if lab["own_kernel"]:
+        disk = str(paths.guest("modules.img", kernel)).replace(",", ",,")
+        yield from (
+            "-blockdev",
+            "driver=raw,node-name=modules,read-only=on,file.driver=file,file.locking=off,"
+            "file.filename=%s" % disk,
+            "-device",
+            "virtio-blk-pci,drive=modules",
+        )
 
 
 def command(lab, name, console_log, incoming=False, pause=False):
@@ -165,6 +182,7 @@ def command(lab, name, console_log, incoming=False, pause=False):
         "-device",
         "virtio-rng-pci",
         *pmem.arguments(name, lab["vms"][name]),
+        *share.arguments(lab["shares"]),
         *_channels(name, console_log),
         *_network(lab, name),
         *impair.arguments(lab, name),

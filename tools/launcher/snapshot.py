@@ -33,7 +33,18 @@ KEPT = 32  # files; each has 100 to 150 MB for a VM with 1 GiB
 HALF_S = 3600  # a file that has not been completed for so long will never be
 ROOM = 4 << 30  # octets of the file system that stay free
 # Options whose values only the host sees.
-HOST_ONLY = ("-name", "-netdev", "-chardev", "-mon", "-object", "-trace", "-d", "-D", "-L")
+HOST_ONLY = (
+    "-name",
+    "-netdev",
+    "-chardev",
+    "-mon",
+    "-object",
+    "-trace",
+    "-d",
+    "-D",
+    "-L",
+    "-fsdev",
+)
 
 
 def folder():
@@ -90,6 +101,7 @@ def file_of(lab, name):
         paths.guest("vmlinuz", lab["kernel"]),
         paths.guest("initrd", lab["kernel"]),
         paths.image(lab["image"]),
+        *([paths.guest("modules.img", lab["kernel"])] if lab["own_kernel"] else []),
         paths.firmware("bios-256k.bin"),
     ):
         text.append(_identity(path))

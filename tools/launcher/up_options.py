@@ -32,10 +32,22 @@ def add(parser):
     )
     parser.add_argument(
         "--kernel",
-        choices=options.KERNELS,
-        help="kernel of the VMs: Debian's (base), or the same version with its checkers enabled "
+        metavar="KERNEL",
+        help="kernel of the VMs: Debian's (base); the same version with its checkers enabled "
         "(debug, built by make debug-kernel), which is several times slower and gets 1 GiB more "
-        "memory [STAGHORN_KERNEL of the environment, or base]",
+        "memory; or your own (docs/own-kernel.md): a built tree, a bzImage with --modules, or a "
+        "Debian kernel package [STAGHORN_KERNEL of the environment, or base]",
+    )
+    parser.add_argument(
+        "--modules", metavar="DIR", help="the folder /lib/modules/RELEASE of --kernel FILE"
+    )
+    parser.add_argument(
+        "--share",
+        action="append",
+        metavar="DIR[:PATH][,ro]",
+        default=[],
+        help="show a folder of this machine in each VM, at PATH [/mnt/ and the folder's name]; "
+        "with ro the VMs cannot write there; may be repeated",
     )
     parser.add_argument(
         "--accel",
