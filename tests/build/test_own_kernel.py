@@ -18,7 +18,7 @@ import cases
 TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOP / "tools"))
-from launcher import kernel_files, options, own_kernel, share  # noqa: E402
+from launcher import kernel_files, options, own_kernel, reload, share  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
 CASES = []
@@ -105,11 +105,12 @@ def tree__taken(folder):
 
 @case
 def tree__id_follows_content(folder):
-    """the id changes with a module, the image or a symbol, and not with the tree's place's time"""
+    """the id changes with a module or a symbol, and not with the tree's place or the image's time"""
     place = tree(folder / "one")
     first = own_kernel.find(place, None, [])["id"]
     os.utime(folder / "one" / "arch" / "x86" / "boot" / "bzImage", (1, 1))
     assert own_kernel.find(place, None, [])["id"] == first
+    assert own_kernel.find(tree(folder / "two"), None, [])["id"] == first
     (folder / "one" / "new.ko").write_bytes(b"x")
     second = own_kernel.find(place, None, [])["id"]
     (folder / "one" / "Module.symvers").write_text(SYMVERS * 2)
@@ -385,6 +386,37 @@ def share__rights(folder):
         assert "may not read" in shared("%s:/mnt/x,ro" % path)
     finally:
         share.os = os
+
+
+# -- reload
+
+
+def reloading(*words, own=None, driver="staghorn", kernel="base"):
+    """The message of reload's refusal, for a lab that seems to run."""
+    lab = {"kernel": kernel, "own_kernel": own}
+    folder = types.SimpleNamespace(data=lab, name="lab", running=lambda _: {"driver": driver})
+    try:
+        reload.reload(folder, "alpha", *words, False, lambda text: None)
+    except LabError as error:
+        assert error.hint, error
+        return error.text()
+    raise AssertionError("it was done")
+
+
+@case
+def reload__refused(folder):
+    """reload refuses what is no module, a VM without a driver, and a tree that has changed"""
+    assert "has no RDMA driver" in reloading(None, driver="none")
+    assert "siw is not built" in reloading(None, driver="siw")
+    assert "No such file" in reloading(str(folder / "none.ko"))
+    (folder / "text.ko").write_text("hello")
+    arm = b"\x7fELF\x02" + bytes(11) + b"\x01\0\xb7\0"
+    (folder / "arm.ko").write_bytes(arm)
+    for name in ("text.ko", "arm.ko"):
+        assert "no kernel module for x86-64" in reloading(str(folder / name))
+    own = own_kernel.find(tree(folder / "tree"), None, [])
+    (folder / "tree" / "new.ko").write_bytes(b"x")
+    assert "has changed since" in reloading(None, own=own, kernel="/cache/x")
 
 
 if __name__ == "__main__":

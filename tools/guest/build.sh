@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Builds the guest: tools/guest/build.sh [--without PART]... [--with consumers]
+# Builds the guest: tools/guest/build.sh [--without PART]... [--with consumers] [--only driver]
 #
 # PART (driver or provider) is left out, for work on the rest of the tree.  With consumers, the
 # image of that name and the SMB modules are built, too; only the long tests need them.
@@ -30,13 +30,15 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 guest=$SG_TOP/tools/guest
 parts=" siw driver provider "
+only=
 while [ $# -gt 0 ]; do
     case "$1 ${2:-}" in
     "--without driver" | "--without provider") parts=${parts/ $2 / } ;;
     "--with consumers") parts="$parts$2 " ;;
+    "--only driver") only=$2 ;;
     *)
         sg_die "unknown argument $1 ${2:-}; usage:" \
-            "build.sh [--without driver|provider]... [--with consumers]"
+            "build.sh [--without driver|provider]... [--with consumers] [--only driver]"
         ;;
     esac
     shift 2
@@ -235,6 +237,11 @@ make_overlay() {
     rm -rf "$root"
 }
 
+step_driver() {
+    sg_step guest-driver "compiling our kernel module" "@$(sg_product guest-tree)" \
+        "$SG_TOP/guest-driver/kernel" "$SG_TOP/include/staghorn" @driver-1 -- make_driver
+}
+
 # The kernel unpacks concatenated archives one after the other.
 link_guest() {
     mkdir -p "$SG_BUILD/guest"
@@ -251,6 +258,12 @@ link_guest() {
         "$SG_BUILD/guest/programs/"
 }
 
+if [ "$only" = driver ]; then
+    sg_plan 2
+    guest_tree
+    step_driver
+    exit 0
+fi
 sg_plan $((16 + $(has consumers && echo 3 || echo 0)))
 sg_source_rdma_core
 sg_source_siw
@@ -265,9 +278,7 @@ sg_step guest-mark "compiling the program for marks" "$tree_key" "$SG_TOP/guest-
     @mark-1 -- make_mark
 sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-siw)" @siw-1 \
     -- make_siw
-! has driver ||
-    sg_step guest-driver "compiling our kernel module" "$tree_key" "$SG_TOP/guest-driver/kernel" \
-        "$SG_TOP/include/staghorn" @driver-1 -- make_driver
+! has driver || step_driver
 ! has provider ||
     sg_step guest-provider "compiling our rdma-core provider" "$tree_key" \
         "@$(sg_product src-rdma-core)" "$SG_TOP/guest-driver/provider" "$SG_TOP/include/staghorn" \

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Builds the debug kernel, for ./staghorn up --kernel debug: tools/guest/debug-kernel.sh
+# [--only driver]
 #
 #   src-linux            Debian's source of the guest's kernel, without files that the configuration
 #                        never compiles
@@ -108,6 +109,13 @@ link_debug() {
     mv "$to/initrd.new" "$to/initrd"
 }
 
+only=
+case "$*" in
+'') ;;
+"--only driver") only=driver ;;
+*) sg_die "unknown argument $1; usage: debug-kernel.sh [--only driver]" ;;
+esac
+
 sg_plan 5
 sg_write_cc
 [ -e "$SG_BUILD/products/guest-overlay" ] || sg_die "run tools/guest/build.sh first"
@@ -117,6 +125,7 @@ sg_step guest-debug-kernel "compiling Linux with its checkers on" "@$(sg_product
 sg_step guest-debug-modules "compiling our modules for it" "@$(sg_product guest-debug-kernel)" \
     "$SG_TOP/guest-driver/kernel" "$SG_TOP/include/staghorn" "$programs/kernel-mpe" \
     "$programs/kernel-faults" "$programs/mpe/mpe_wire.h" @debug-modules-1 -- make_modules
+[ "$only" != driver ] || exit 0
 sg_step guest-debug-overlay "packing its modules" "@$(sg_product guest-debug-kernel)" \
     "@$(sg_product guest-debug-modules)" @debug-overlay-2 -- make_overlay
 sg_local guest-debug-links "linking the debug kernel" "@$(sg_product guest-debug-kernel)" \

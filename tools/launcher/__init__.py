@@ -31,6 +31,7 @@ snapshot.py    VMs that resume behind their boot
 checker.py     VMs that judge crash images, and are put back for each
 lab.py         up, down, cut, on, link, impair, save, load, status
 plug.py        unplug and plug of the adapter, saved machines
+reload.py      a new driver in a running VM
 ports.py       frames that the adapters' ports have dropped
 domain.py      the persistence domain at run time
 transfer.py    copy

@@ -8,7 +8,7 @@ import sys
 import time
 
 from . import accel, agent, crash, debugging, domain, errors, firmware, impair, lab, paths
-from . import plug, ports, transfer, up_options
+from . import plug, ports, reload, transfer, up_options
 from . import console as console_module
 from .errors import LabError, UsageError
 from .state import LabFolder
@@ -276,6 +276,20 @@ def do_plug(args):
     return 0
 
 
+def do_reload(args):
+    interruptible()
+    folder = LabFolder(args.lab)
+    folder.require()
+    with folder.lock():
+        quiet = (lambda text: None) if args.json else say
+        found = reload.reload(folder, args.vm, args.module, args.kill, quiet)
+        folder.data["vms"][args.vm]["rdma"] = found["device"]
+        folder.save()
+    text = "%s: %s is ready with the new driver after %.1f s"
+    emit(args, found, text % (args.vm, found["device"], found["seconds"]))
+    return 0
+
+
 def do_save(args):
     interruptible()
     size = lab.save(args.lab, args.vm, args.file, args.timeout, args.live)
@@ -424,6 +438,16 @@ def _add_log(verbs, vm):
     )
 
 
+def _add_reload(verbs, vm):
+    parser = _add_simple(
+        verbs, "reload", do_reload, "build the driver and load it into a running VM", vm
+    )
+    parser.add_argument("--module", metavar="FILE", help="load this file instead of building one")
+    parser.add_argument(
+        "--kill", action="store_true", help="end the VM's processes that use the driver"
+    )
+
+
 def _add_impair(verbs):
     _add_simple(
         verbs,
@@ -498,6 +522,7 @@ def make_parser():
         verbs, "unplug", do_unplug, "hot-unplug a VM's adapter and the NIC behind it", vm + which
     )
     _add_simple(verbs, "plug", do_plug, "plug an adapter in again and wait for RDMA", vm + which)
+    _add_reload(verbs, vm)
     file = [("file", {"metavar": "FILE"})]
     limit = [("--timeout", {"type": float, "metavar": "S", "help": "seconds that it may take"})]
     _add_simple(

@@ -308,12 +308,13 @@ def _stats(folder):
     for base, folders, files in os.walk(folder):
         folders[:] = sorted(x for x in folders if not os.path.islink(os.path.join(base, x)))
         for name in sorted(files):
-            if ".ko" in name or name.startswith("modules."):
+            if re.search(r"\.ko(\.xz|\.zst|\.gz)?\Z", name):
                 count += 1
                 if count > MODULES_MAX:
                     raise UsageError("%s has more than %d modules" % (folder, MODULES_MAX))
                 found = os.stat(os.path.join(base, name))
-                yield "%s/%s %d %d" % (base, name, found.st_size, found.st_mtime_ns)
+                place = os.path.relpath(base, folder)
+                yield "%s/%s %d %d" % (place, name, found.st_size, found.st_mtime_ns)
 
 
 def _identity(facts, text):
