@@ -273,7 +273,7 @@ def package__of_a_kernel(folder):
     headers = "linux-headers-" + RELEASE
     refused(path, headers + " is not beside", "apt-get download " + headers)
     common = "linux-headers-6.12.9-common"
-    first = package(folder, headers, {}, Depends="%s (= 1), linux-kbuild-6.12.9, gcc" % common)
+    first = package(folder, headers, {}, Depends="%s, linux-kbuild-6.12.9 (= 1), gcc" % common)
     text = refused(path, common, "linux-kbuild-6.12.9")
     assert headers + " " not in text, text
     rest = [package(folder, each, {}) for each in (common, "linux-kbuild-6.12.9")]

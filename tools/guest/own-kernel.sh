@@ -176,6 +176,13 @@ make_kernel() {
     boot_modules "$root" "$boot/modules/$release"
     mkdir -p "$boot/overlay/boot"
     cp "$SG_OUT/config" "$boot/overlay/boot/config-$release"
+    # The overlay has our driver for the base kernel, which may be of the same release.
+    if [ "$release" = "$(cat "$(sg_product guest-tree)/KERNEL")" ]; then
+        mkdir -p "$boot/overlay/usr/lib/modules"
+        cp -r "$root/usr/lib/modules/$release" "$boot/overlay/usr/lib/modules/"
+        find "$boot/overlay/usr/lib/modules/$release" -mindepth 1 -maxdepth 1 \
+            ! -name 'modules.*' ! -name updates -exec rm -rf {} +
+    fi
     chmod -R u=rwX,go=rX "$boot"
     # The image has the same link.
     rm "$root/lib"
@@ -208,5 +215,5 @@ sg_step guest-own-driver "compiling our driver for $release" "@$id" "$SG_TOP/gue
 [ "$only" != driver ] || exit 0
 sg_step guest-own-kernel "packing the modules of $release" "@$id" \
     "@$(sg_product guest-own-driver)" "@$(sg_product guest-boot)" \
-    "@$(sg_product guest-overlay)" @own-kernel-1 -- make_kernel
+    "@$(sg_product guest-overlay)" @own-kernel-2 -- make_kernel
 prune_kernels

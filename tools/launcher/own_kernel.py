@@ -237,7 +237,7 @@ def _headers(path, release):
             continue
         found.append(package)
         words = _field(package, "Depends")
-        more = re.findall(r"(linux-headers-[^ ,]+-common\S*|linux-kbuild-[^ ,]+)", words)
+        more = re.findall(r"(linux-headers-[^ ,]+-common[^ ,]*|linux-kbuild-[^ ,]+)", words)
         todo += [word for word in more if _beside(path, word) not in found]
     if missing:
         raise UsageError(
