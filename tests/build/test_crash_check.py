@@ -379,7 +379,7 @@ def machine(folder):
         ("--vms x", "--vms is the checker's"),
         ("--driver siw", "--driver is the checker's"),
         ("--pmem 64M", "--pmem is the images'"),
-        ("--image other", "invalid choice"),
+        ("--image other", "there is no image other"),
         ("--nothing", "unrecognized"),
         ("'", "No closing quotation"),
     ):

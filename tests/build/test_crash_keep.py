@@ -210,5 +210,14 @@ def keep_hostile(folder):
     ]
 
 
+@case
+def foreign__paths(_folder):
+    """a kept bug's VM has an image and a kernel of ours, not files of the host"""
+    good = ["--image consumers --kernel=debug", "--accel tcg --boot-snapshot --timeout 7.5"]
+    assert keep.foreign(good) is None
+    for words in ("--kernel /tmp/linux", "--kernel=./linux", "--image x.img", "--image ~/x", "-S"):
+        assert keep.foreign([*good, words]) in words.split(), words
+
+
 if __name__ == "__main__":
     sys.exit(cases.run(CASES))

@@ -105,7 +105,7 @@ def tree__taken(folder):
 
 @case
 def tree__id_follows_content(folder):
-    """the id changes with a module or a symbol, and not with the tree's place or the image's time"""
+    """the id changes with a module or a symbol, not with the tree's place or the image's time"""
     place = tree(folder / "one")
     first = own_kernel.find(place, None, [])["id"]
     os.utime(folder / "one" / "arch" / "x86" / "boot" / "bzImage", (1, 1))

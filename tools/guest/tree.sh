@@ -76,7 +76,7 @@ run_mmdebstrap() {
         "$SG_SUITE" "$SG_OUT/tree.tar" - < "$SG_OUT/sources.list"
 }
 
-# make_image NAME [MODULES]: runs under as_owner, so the image keeps the tarball's owners.  It
+# make_image NAME [MODULES [SIZE]]: runs under as_owner, so the image keeps the tarball's owners.  It
 # leaves out device nodes, which only root could make and the guest's kernel makes itself.  MODULES:
 # a folder of kernel modules that the tarball does not have.
 make_image() {
@@ -90,7 +90,7 @@ make_image() {
     fi
     rm -rf "${dir:?}"/boot/* "$dir"/var/cache/apt/* "$dir"/var/lib/apt/lists/*
     mke2fs -q -t ext4 -O ^metadata_csum,^has_journal,^ea_inode -m 0 -E root_owner=0:0 \
-        -L staghorn -d "$dir" "$SG_OUT/$1" 1400M
+        -L staghorn -d "$dir" "$SG_OUT/$1" "${3:-1400M}"
     rm -rf "$dir"
 }
 

@@ -17,6 +17,7 @@ devdax.py      how the guest finds a device in them
 firmware.py    the adapters' flash images and profiles
 kernel_files.py  what the files of a kernel say
 own_kernel.py  the user's own kernels
+images.py      disk images, further packages
 share.py       folders of the host in VMs
 uefi.py        VMs that boot with UEFI
 netboot.py     VMs without a disk

@@ -7,6 +7,7 @@ what it has is refused unless all of it makes sense.  Its script runs in a VM on
 import hashlib
 import json
 import os
+import re
 import shlex
 import struct
 import tempfile
@@ -14,11 +15,12 @@ import traceback
 import zlib
 from pathlib import Path
 
-from . import check, check_report, explore, verdicts
+from . import check, check_report, explore, images, verdicts
 from .check_lab import CheckLab
 from .check_run import check_unit
 from .errors import EXEC_FAILED, LabError, UsageError
 from .explored import IMAGES, PROMISES, Explored, Unit, extent_of, is_occurrence, load
+from .options import KERNELS
 
 MAGIC, VERSION = b"SGKEPT\r\n", 1
 OPENING = struct.Struct(
@@ -31,17 +33,25 @@ FILE_MAX = 2 << 30
 PART_MAX = 4 << 30  # octets of an unpacked part
 # Options of `up` that a kept bug may have: no other makes the host do what its author wants.
 VM_OPTIONS = ("--image", "--kernel", "--accel", "--boot-snapshot", "--timeout")
+VM_VALUES = re.compile(
+    "(%s|[0-9.]+)\\Z" % "|".join((*images.IMAGES, *KERNELS, "auto", "tcg", "kvm"))
+)
 BUG, GONE, NO_VERDICT = 1, 0, EXEC_FAILED
 
 
 def foreign(vm_arguments):
-    """The first word that is not one of VM_OPTIONS or a value of one, or None."""
+    """The first word that is not one of VM_OPTIONS or a value of one, or None.  Files of the host
+    are no values."""
     try:
         words = [word for text in vm_arguments for word in shlex.split(text)]
     except ValueError:
         return vm_arguments[0]
-    bad = [w for w in words if w.startswith("-") and w.split("=")[0] not in VM_OPTIONS]
-    return bad[0] if bad else None
+    for word in words:
+        option, equals, value = word.partition("=")
+        good = option in VM_OPTIONS and (not equals or VM_VALUES.match(value))
+        if not good and not VM_VALUES.match(word):
+            return word
+    return None
 
 
 # -- writing

@@ -12,8 +12,19 @@ import shutil
 import signal
 import time
 
-from . import agent, debugging, domain, firmware, impair, netboot, options, own_kernel, paths, plug
-from . import pmem, ports, proc, qemu, segment, share, snapshot, uefi
+from . import (
+    agent,
+    debugging,
+    domain,
+    firmware,
+    images,
+    impair,
+    netboot,
+    options,
+    own_kernel,
+    paths,
+)
+from . import plug, pmem, ports, proc, qemu, segment, share, snapshot, uefi
 from .errors import TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
@@ -77,6 +88,7 @@ def make_plan(name, args):
             "rdma": None,
         }
     own = _own_kernel(kernel, args, vms, shares)
+    packages = images.packages(args.packages)
     slow = options.is_slow({"kernel": kernel, "own_kernel": own})
     return {
         "version": 1,
@@ -85,7 +97,8 @@ def make_plan(name, args):
         "owner": proc.identify(os.getpid()),
         "mtu": options.mtu(args.mtu),
         "mem": options.memory(args.mem) + (options.DEBUG_MEMORY_MIB if slow else 0),
-        "image": args.image,
+        "image": images.chosen(args.image, packages, own),
+        "packages": packages,
         "kernel": kernel,
         "own_kernel": own,
         "shares": shares,
@@ -251,6 +264,8 @@ def up(name, args, accel, say, change=None):
         _clear_stale(folder, say)
         if plan["own_kernel"]:
             _build_kernel(plan, say)
+        if plan["packages"]:
+            plan["image"] = images.build(plan["image"], plan["packages"], say)
         folder.data = plan
         folder.save()
         try:

@@ -11,7 +11,6 @@ from .errors import UsageError
 from .state import check_name
 
 DRIVERS = ("staghorn", "siw", "none")
-IMAGES = ("base", "consumers")
 KERNELS = ("base", "debug")
 # The debug kernel keeps a history of each object, and checks each access to memory.
 DEBUG_MEMORY_MIB = 1024
@@ -143,8 +142,8 @@ def kernel(text):
     if chosen not in KERNELS and not own_kernel.is_path(chosen):
         raise UsageError(
             "--kernel: there is no kernel %s" % chosen,
-            "Choose from %s, or give a built tree, a bzImage with --modules DIR, or a Debian kernel "
-            "package" % ", ".join(KERNELS),
+            "Choose from %s, or give a built tree, a bzImage with --modules DIR, or a Debian "
+            "kernel package" % ", ".join(KERNELS),
         )
     return chosen
 

@@ -63,8 +63,8 @@ def adapter_firmware(name):
 
 
 def guest(name, kernel="base"):
-    """root.img, vmlinuz or initrd; the latter two are those of a kernel (options.KERNELS), or of the
-    user's, which is a folder (own_kernel.py) and has modules.img besides."""
+    """root.img, vmlinuz or initrd; the latter two are those of a kernel (options.KERNELS), or of
+    the user's, which is a folder (own_kernel.py) and has modules.img besides."""
     if os.path.isabs(kernel) and name != "root.img":
         path = Path(kernel) / name
         if not path.exists():
@@ -78,7 +78,11 @@ def guest(name, kernel="base"):
 
 
 def image(name):
-    """The VMs' disk image of that name (options.IMAGES)."""
+    """The VMs' disk image of that name (images.IMAGES), or a file's path."""
+    if os.path.isabs(name):
+        if not os.path.exists(name):
+            raise LabError("the image %s is no longer there" % name, "Start the lab anew")
+        return Path(name)
     if name == "consumers":
         return _need(build() / "guest" / "consumers.img", "consumers")
     return guest("root.img")

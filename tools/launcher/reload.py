@@ -25,9 +25,18 @@ real=$(modinfo -F name "$file") || fail "it is no kernel module"
 magic=$(modinfo -F vermagic "$file")
 [ "${magic%% *}" = "$(uname -r)" ] ||
     fail "it is built for Linux ${magic%% *}, and the VM runs $(uname -r)"
-users() { find /proc/[0-9]*/fd -lname '/dev/infiniband/uverbs*' 2>/dev/null | cut -d/ -f3 | sort -un; }
-names() { for each; do read -r word < "/proc/$each/comm" && printf ' %s (%s)' "$word" "$each"; done; }
-gone() { tries=$1; while [ -n "$(users)" ] && [ "$tries" -gt 0 ]; do tries=$((tries - 1)); sleep 0.1; done; }
+users() {
+    find /proc/[0-9]*/fd -lname '/dev/infiniband/uverbs*' 2>/dev/null | cut -d/ -f3 | sort -un
+}
+names() {
+    for each; do read -r word < "/proc/$each/comm" && printf ' %s (%s)' "$word" "$each"; done
+}
+gone() {
+    tries=30
+    while [ -n "$(users)" ] && [ "$tries" -gt 0 ]; do
+        tries=$((tries - 1)); sleep 0.1
+    done
+}
 load() {
     modprobe -a $(modinfo -F depends "$file" | tr , ' ') 2>/dev/null
     insmod "$file" 2> /run/staghorn/insmod && return
@@ -38,8 +47,8 @@ the driver before it is loaded again"
 }
 found=$(users)
 if [ -n "$found" ] && [ "$kill" = yes ]; then
-    kill $found; gone 30
-    kill -KILL $(users) 2>/dev/null; gone 30
+    kill $found; gone
+    kill -KILL $(users) 2>/dev/null; gone
     found=$(users)
 fi
 [ -z "$found" ] || fail "it is in use by$(names $found)" 3

@@ -30,7 +30,7 @@ CREATE_MAX = 100  # attempts to make a lab's folder
 # Members of lab.json, of a lab and of each VM, that the first launchers did not write, and the
 # meaning of their absence.  A new member of a lab's state has to be added here.
 LATER = {"image": "base", "kernel": "base", "impair": {}, "boot_snapshot": False, "check": False}
-LATER.update(own_kernel=None, shares=[])
+LATER.update(own_kernel=None, shares=[], packages=[])
 LATER_OF_VM = {
     **{"addr6": None, "pmem": None, "profile": None, "adapters": [], "netboot": False},
     **{"uefi": False, "trace": [], "gdb": None, "qemu_args": []},

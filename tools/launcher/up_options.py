@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The options of `up`."""
-from . import options
+from . import images
 
 
 def add(parser):
@@ -25,10 +25,18 @@ def add(parser):
     parser.add_argument("--cpus", type=int, default=2, help="CPUs of each VM [%(default)s]")
     parser.add_argument(
         "--image",
-        choices=options.IMAGES,
+        type=images.word,
         default="base",
-        help="disk image of the VMs; consumers (built by make consumers) has the programs of "
-        "NVMe-oF, iSER, SRP, SMB and 9p, libfabric, Open MPI, qperf and Python [%(default)s]",
+        metavar="IMAGE",
+        help="disk image of the VMs: base; consumers (built by make consumers), which has the "
+        "programs of NVMe-oF, iSER, SRP, SMB and 9p, libfabric, Open MPI, qperf and Python; or a "
+        "file with an ext4 file system of Debian [%(default)s]",
+    )
+    parser.add_argument(
+        "--packages",
+        metavar="NAMES",
+        help="further packages of Debian in the image, separated by commas; the image is made "
+        "once, which takes minutes and needs the network",
     )
     parser.add_argument(
         "--kernel",

@@ -22,8 +22,8 @@ import labtest
 sys.dont_write_bytecode = True
 from launcher import paths  # noqa: E402
 
-NEEDED = """virtio_blk virtio_net virtio_rng ext4 overlay crc32c_generic libcrc32c ib_uverbs rdma_ucm
-ib_umad 9p 9pnet_virtio configfs qemu_fw_cfg udp_tunnel ip6_udp_tunnel""".split()
+NEEDED = """virtio_blk virtio_net virtio_rng ext4 overlay crc32c_generic libcrc32c ib_uverbs
+rdma_ucm ib_umad 9p 9pnet_virtio configfs qemu_fw_cfg udp_tunnel ip6_udp_tunnel""".split()
 
 
 def guest_tree():
@@ -44,7 +44,9 @@ def pack(folder, name, root, depends=""):
     """Makes the package NAME of the folder root; always the same octets for the same files."""
     control = root / "DEBIAN"
     control.mkdir()
-    text = "Package: %s\nVersion: 1\nArchitecture: amd64\nMaintainer: test <test@test.test>\n" % name
+    text = (
+        "Package: %s\nVersion: 1\nArchitecture: amd64\nMaintainer: test <test@test.test>\n" % name
+    )
     text += "Depends: %s\n" % depends if depends else ""
     (control / "control").write_text(text + "Description: test\n")
     path = folder / (name + "_1_amd64.deb")
