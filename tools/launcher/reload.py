@@ -69,7 +69,8 @@ load
 mkdir -p "/usr/lib/modules/$(uname -r)/updates"
 cp "$file" "/usr/lib/modules/$(uname -r)/updates/$name.ko"
 /usr/lib/staghorn/rdma "$name" || exit 1
-cat /run/staghorn/rdma "/sys/module/$name/srcversion" 2>/dev/null
+cat /run/staghorn/rdma
+cat "/sys/module/$name/srcversion" 2>/dev/null || :
 """
 IN_USE = 3
 
