@@ -388,6 +388,28 @@ def share__rights(folder):
         share.os = os
 
 
+@case
+def up__options_that_exclude(folder):
+    """up refuses options that do not go together, before it looks for the rest"""
+    environment = {**os.environ, "STAGHORN_BUILD": str(folder), "STAGHORN_STATE": str(folder)}
+    (folder / "firmware").mkdir()
+    (folder / "firmware" / "profiles.ini").write_text("[full]\n")
+    place = tree(folder / "tree")
+    for words, text in (
+        (("--modules", place), "--modules DIR belongs to"),
+        (("--kernel", "debug", "--share", "%s:/mnt/x" % folder), "debug kernel has no 9p"),
+        (("--kernel", place, "--netboot"), "boots only the kernels base and debug"),
+        (("--kernel", "nonsense"), "there is no kernel nonsense"),
+        (("--kernel", place, "--modules", place), "no meaning for a tree"),
+    ):
+        command = [str(TOP / "staghorn"), "up", *words]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 2 and text in done.stderr, (words, done)
+        assert not (folder / "labs").exists()
+
+
 # -- reload
 
 

@@ -12,8 +12,8 @@
 # modules, build are paths, id is a hash of the kernel.  KIND is tree, files or package; a package's
 # build is the list of the packages of its headers, with colons in between.
 #
-# For a tree or files the machine's own compiler builds, as it did the kernel.  For a package that of
-# the guest's Debian does: programs of the header packages need Debian's C library.
+# For a tree or files the machine's own compiler builds, as it did the kernel.  For a package that
+# of the guest's Debian does: programs of the header packages need Debian's C library.
 #
 # tools/guest/build.sh must have run.  The cache keeps the newest $keep kernels.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
@@ -75,15 +75,15 @@ make_driver() {
 
 # The packages' makefiles have absolute paths, which are those of an installed system.
 make_package_driver() {
-    local folder headers package
+    local folder headers inside package
     enter_tree
     while read -r package; do
         dpkg-deb --fsys-tarfile "$package" | tar -C "$in_tree_work" -xf - --no-same-owner
     done < <(tr : '\n' <<< "$build")
     headers=$in_tree_work/usr/src/linux-headers-$release
     [ -d "$headers" ] || sg_die "the packages of the headers have no ${headers#"$in_tree_work"}"
-    sed -i "s,/usr/src/,${in_tree_work#"$tree"}/usr/src/,; s,/usr/lib/,${in_tree_work#"$tree"}/usr/lib/," \
-        "$headers/Makefile"
+    inside=${in_tree_work#"$tree"}
+    sed -i "s,/usr/src/,$inside/usr/src/,; s,/usr/lib/,$inside/usr/lib/," "$headers/Makefile"
     # The kernel's compiler may be another one than the guest's.
     if [ -f "$headers/.kernelvariables" ]; then
         sed -i 's/gcc-[0-9]*$/gcc/' "$headers/.kernelvariables"
@@ -91,7 +91,7 @@ make_package_driver() {
     module_sources "$in_tree_work"
     for folder in guest-driver/kernel ${siw:+siw}; do
         in_tree make -C "${headers#"$tree"}" -j "$SG_JOBS" \
-            "M=${in_tree_work#"$tree"}/$folder" modules
+            "M=$inside/$folder" modules
         cp "$in_tree_work/$folder"/{staghorn,siw}.ko "$SG_OUT/" 2>/dev/null || :
     done
     strip_modules strip

@@ -76,9 +76,9 @@ run_mmdebstrap() {
         "$SG_SUITE" "$SG_OUT/tree.tar" - < "$SG_OUT/sources.list"
 }
 
-# make_image NAME [MODULES [SIZE]]: runs under as_owner, so the image keeps the tarball's owners.  It
-# leaves out device nodes, which only root could make and the guest's kernel makes itself.  MODULES:
-# a folder of kernel modules that the tarball does not have.
+# make_image NAME [MODULES [SIZE]]: runs under as_owner, so the image keeps the tarball's owners.
+# It leaves out device nodes, which only root could make and the guest's kernel makes itself.
+# MODULES: a folder of kernel modules that the tarball does not have.
 make_image() {
     local dir=$SG_OUT/image
     mkdir "$dir"

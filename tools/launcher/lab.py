@@ -119,6 +119,8 @@ def _own_kernel(kernel, args, vms, shares):
     if kernel in options.KERNELS:
         if args.modules:
             raise UsageError("--modules DIR belongs to --kernel FILE")
+        if kernel == "debug" and shares:
+            raise UsageError("--share: the debug kernel has no 9p over virtio")
         return None
     for name, vm in vms.items():
         if vm["netboot"]:

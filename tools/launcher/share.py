@@ -42,14 +42,14 @@ def _one(item):
         if not TARGET.match(target):
             raise UsageError(
                 "--share: %s has no name that can be a path in the VM" % folder,
-                "Name the path, as in --share %s:/mnt/work" % folder,
+                "Name the path, as in --share %s:/mnt/mine" % folder,
             )
     if not TARGET.match(target) or ".." in target.split("/") or os.path.normpath(target) == "/":
         raise UsageError("--share: %s cannot be a path in the VM" % target)
     target = os.path.normpath(target)
     if any(target == each or target.startswith(each + "/") for each in TAKEN):
         raise UsageError(
-            "--share: %s is the guest's own" % target, "Choose a path such as /mnt/work"
+            "--share: %s is the guest's own" % target, "Choose a path such as /mnt/mine"
         )
     return {"folder": str(path), "target": target, "read_only": read_only}
 

@@ -23,40 +23,7 @@ def add(parser):
         "--mem", default="1G", metavar="SIZE", help="memory of each VM [%(default)s]"
     )
     parser.add_argument("--cpus", type=int, default=2, help="CPUs of each VM [%(default)s]")
-    parser.add_argument(
-        "--image",
-        type=images.word,
-        default="base",
-        metavar="IMAGE",
-        help="disk image of the VMs: base; consumers (built by make consumers), which has the "
-        "programs of NVMe-oF, iSER, SRP, SMB and 9p, libfabric, Open MPI, qperf and Python; or a "
-        "file with an ext4 file system of Debian [%(default)s]",
-    )
-    parser.add_argument(
-        "--packages",
-        metavar="NAMES",
-        help="further packages of Debian in the image, separated by commas; the image is made "
-        "once, which takes minutes and needs the network",
-    )
-    parser.add_argument(
-        "--kernel",
-        metavar="KERNEL",
-        help="kernel of the VMs: Debian's (base); the same version with its checkers enabled "
-        "(debug, built by make debug-kernel), which is several times slower and gets 1 GiB more "
-        "memory; or your own (docs/own-kernel.md): a built tree, a bzImage with --modules, or a "
-        "Debian kernel package [STAGHORN_KERNEL of the environment, or base]",
-    )
-    parser.add_argument(
-        "--modules", metavar="DIR", help="the folder /lib/modules/RELEASE of --kernel FILE"
-    )
-    parser.add_argument(
-        "--share",
-        action="append",
-        metavar="DIR[:PATH][,ro]",
-        default=[],
-        help="show a folder of this machine in each VM, at PATH [/mnt/ and the folder's name]; "
-        "with ro the VMs cannot write there; may be repeated",
-    )
+    _add_software(parser)
     parser.add_argument(
         "--accel",
         choices=("auto", "tcg", "kvm"),
@@ -91,6 +58,44 @@ def add(parser):
         help="seconds until a VM must be ready [120, with the debug kernel 720]",
     )
     parser.add_argument("--json", action="store_true", help="print the lab's state as JSON")
+
+
+def _add_software(parser):
+    """Options of `up` about what runs in the VMs (docs/own-kernel.md)."""
+    parser.add_argument(
+        "--image",
+        type=images.word,
+        default="base",
+        metavar="IMAGE",
+        help="disk image of the VMs: base; consumers (built by make consumers), which has the "
+        "programs of NVMe-oF, iSER, SRP, SMB and 9p, libfabric, Open MPI, qperf and Python; or a "
+        "file with an ext4 file system of Debian [%(default)s]",
+    )
+    parser.add_argument(
+        "--packages",
+        metavar="NAMES",
+        help="further packages of Debian in the image, separated by commas; the image is made "
+        "once, which takes minutes and needs the network",
+    )
+    parser.add_argument(
+        "--kernel",
+        metavar="KERNEL",
+        help="kernel of the VMs: Debian's (base); the same version with its checkers enabled "
+        "(debug, built by make debug-kernel), which is several times slower and gets 1 GiB more "
+        "memory; or your own (docs/own-kernel.md): a built tree, a bzImage with --modules, or a "
+        "Debian kernel package [STAGHORN_KERNEL of the environment, or base]",
+    )
+    parser.add_argument(
+        "--modules", metavar="DIR", help="the folder /lib/modules/RELEASE of --kernel FILE"
+    )
+    parser.add_argument(
+        "--share",
+        action="append",
+        metavar="DIR[:PATH][,ro]",
+        default=[],
+        help="show a folder of this machine in each VM, at PATH [/mnt/ and the folder's name]; "
+        "with ro the VMs cannot write there; may be repeated",
+    )
 
 
 def _add_hardware(parser):

@@ -100,7 +100,7 @@ class OwnKernel(labtest.LabCase):
         cls.image = packages(cls.folder / "debs")
         cls.up_arguments = (
             *("--vms", "alpha", "--kernel", str(cls.image)),
-            *("--share", "%s:/mnt/work" % (cls.folder / "work")),
+            *("--share", "%s:/mnt/mine" % (cls.folder / "work")),
             *("--share", "%s:/mnt/read,ro" % (cls.folder / "work")),
         )
         super().setUpClass()
@@ -133,8 +133,8 @@ class OwnKernel(labtest.LabCase):
     def test_share__both_ways(self):
         """Both sides see at once what the other one writes; a folder with ro is not written."""
         work = self.folder / "work"
-        self.assertEqual(self.alpha("cat", "/mnt/work/file"), "from the host\n")
-        self.alpha("sh", "-c", "echo from the guest > /mnt/work/new")
+        self.assertEqual(self.alpha("cat", "/mnt/mine/file"), "from the host\n")
+        self.alpha("sh", "-c", "echo from the guest > /mnt/mine/new")
         self.assertEqual((work / "new").read_text(), "from the guest\n")
         (work / "file").write_text("changed\n")
         self.assertEqual(self.alpha("cat", "/mnt/read/file"), "changed\n")
