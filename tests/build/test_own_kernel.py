@@ -321,6 +321,16 @@ def script__fails(folder):
         except LabError as error:
             assert word in error.text(), error.text()
     assert said == ["[ 1/2] step"], said
+    script.write_text("#!/bin/sh\necho '[ 1/1] step'\necho 'product: %s'\n" % folder)
+    assert own_kernel.product_of(own_kernel.run_script([str(script)], "it", said.append)) == str(
+        folder
+    )
+    for lines in ([], ["[ 1/1] step"], ["product: /nowhere"]):
+        try:
+            own_kernel.product_of(lines)
+            raise AssertionError("%s was taken" % lines)
+        except LabError as error:
+            assert error.hint
 
 
 # -- folders

@@ -15,7 +15,8 @@
 # For a tree or files the machine's own compiler builds, as it did the kernel.  For a package that
 # of the guest's Debian does: programs of the header packages need Debian's C library.
 #
-# tools/guest/build.sh must have run.  The cache keeps the newest $keep kernels.
+# The last line of the output names the product.  tools/guest/build.sh must have run.  The cache
+# keeps the newest $keep kernels.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
@@ -212,8 +213,13 @@ sg_plan 2
 [ "$kind" != tree ] || modules=$build
 sg_step guest-own-driver "compiling our driver for $release" "@$id" "$SG_TOP/guest-driver/kernel" \
     "$SG_TOP/include/staghorn" "@$siw $(sg_product src-siw)" @own-driver-1 -- make_driver
-[ "$only" != driver ] || exit 0
+if [ "$only" = driver ]; then
+    echo "product: $SG_OUT"
+    exit 0
+fi
 sg_step guest-own-kernel "packing the modules of $release" "@$id" \
     "@$(sg_product guest-own-driver)" "@$(sg_product guest-boot)" \
     "@$(sg_product guest-overlay)" @own-kernel-2 -- make_kernel
+product=$SG_OUT
 prune_kernels
+echo "product: $product"

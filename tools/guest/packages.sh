@@ -65,3 +65,4 @@ sg_plan 1
 sg_step guest-packages "installing ${more//$'\n'/, } for the guest" "@$(sg_product guest-tree)" \
     "$SG_TOP/tools/guest/packages" "$SG_TOP/tools/guest/packages.consumers" \
     "$SG_TOP/tools/guest/customize.consumers" "@$base" "@$more" @packages-1 -- make_packages
+echo "product: $SG_OUT"

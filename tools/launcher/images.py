@@ -114,5 +114,5 @@ def _check_content(path, own):
 
 def build(image, names, say):
     """Makes the image with further packages, if it is not in the cache; returns its path."""
-    own_kernel.run_script([str(SCRIPT), image, *names], "the image with these packages", say)
-    return str((paths.build() / "products" / "guest-packages").resolve() / "packages.img")
+    said = own_kernel.run_script([str(SCRIPT), image, *names], "the image with these packages", say)
+    return os.path.join(own_kernel.product_of(said), "packages.img")

@@ -351,13 +351,12 @@ def build(facts, say, only=None):
             Path(words["config"]).write_text(facts["text"])
         command = [str(SCRIPT), *(["--only", only] if only else [])]
         command += ["%s=%s" % item for item in words.items()]
-        run_script(command, "the kernel %s" % facts["release"], say)
-    product = "guest-own-driver" if only else "guest-own-kernel"
-    return str((paths.build() / "products" / product).resolve())
+        return product_of(run_script(command, "the kernel %s" % facts["release"], say))
 
 
 def run_script(command, what, say):
-    """Runs a build script, whose lines are shown; its failure is an error with its last words."""
+    """Runs a build script, whose steps are shown; returns its last lines.  Its failure is an error
+    with these."""
     said = []
     try:
         child = subprocess.Popen(
@@ -386,3 +385,12 @@ def run_script(command, what, say):
             "%s cannot be prepared:\n    %s" % (what, "\n    ".join(filter(None, said))),
             "The whole log is in %s" % (paths.build() / "logs"),
         )
+    return said
+
+
+def product_of(said):
+    """The folder that a script's last line names."""
+    word, _, folder = said[-1].partition(": ") if said else ("", "", "")
+    if word != "product" or not os.path.isdir(folder):
+        raise LabError("a build script did not end as it should", "Run the same command again")
+    return folder
