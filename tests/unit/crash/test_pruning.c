@@ -158,6 +158,11 @@ static void reads(void)
     record(4);
     pr_save("right.reads", (const uint8_t *)"4294967296 0x8\n\n 0x100000040 128 \n", 33);
     pr_save("wrong.reads", (const uint8_t *)"0x100002000 65\n", 15);
+    pr_save("no.reads", (const uint8_t *)"\n", 1);
+    some = explore("--strategy reads --reads no.reads");
+    T_TRUE(some.points > 1);
+    T_EQ_U64(some.images, some.points);
+    T_EQ_INT(some.wrong + some.right, 0);
     some = explore("--strategy reads --reads right.reads");
     T_EQ_INT(some.wrong, 0);
     some = explore("--strategy reads --reads wrong.reads");
@@ -178,8 +183,6 @@ static void wrong_reads(void)
     pr_expect("--out out --strategy reads --reads bad.reads" TRACES, 2, "line 2");
     pr_save("bad.reads", (const uint8_t *)"0x1000 0\n", 9);
     pr_expect("--out out --strategy reads --reads bad.reads" TRACES, 2, "line 1");
-    pr_save("bad.reads", (const uint8_t *)"\n", 1);
-    pr_expect("--out out --strategy reads --reads bad.reads" TRACES, 2, "no range");
     pr_expect("--out out --strategy reads --reads missing" TRACES, 2, "missing");
     pr_expect("--out out --strategy reads" TRACES, 2, "--reads FILE go together");
     pr_expect("--out out --strategy only --reads bad.reads" TRACES, 2, "go together");
