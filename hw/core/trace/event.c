@@ -42,7 +42,8 @@ enum {
 static const struct sg_trace_row rows[SG_TRACE_KINDS] = {
     [SG_TRACE_TICK] = { "tick", { NOW } },
     [SG_TRACE_STORE] = { "store", { UNIT, AT, ADDR, LEN, ROOT, ARG }, .has_data = true,
-                         .len_min = 1, .len_max = SG_TRACE_STORE_MAX, .arg_limit = SG_TRACE_STORE_FLAGS },
+                         .len_min = 1, .len_max = SG_TRACE_STORE_MAX,
+                         .arg_limit = SG_TRACE_STORE_FLAGS },
     [SG_TRACE_CPU_FLUSH] = { "cpu-flush", { UNIT, AT, ADDR, ROOT, ARG }, .step = LINE,
                              .arg_limit = FLUSH_KINDS },
     [SG_TRACE_CPU_FENCE] = { "cpu-fence", { UNIT, AT, ROOT, ARG }, .arg_limit = FENCE_KINDS },
