@@ -124,17 +124,17 @@ static void append(unsigned i)
 
 enum { SLOTS = 4096, KEY = 24, WORDS = LINE / 8 };
 
-struct slot {
+struct track_slot {
     uint64_t used;
     uint8_t key[KEY];
     uint8_t unused[LINE - KEY - 8];
     uint64_t value[WORDS];
 };
 
-_Static_assert(sizeof(struct slot) * SLOTS <= SIZE, "the table fits");
+_Static_assert(sizeof(struct track_slot) * SLOTS <= SIZE, "the table fits");
 
 /* The value is durable before the slot is in use. */
-static void insert(struct slot *slot, const uint64_t *value)
+static void insert(struct track_slot *slot, const uint64_t *value)
 {
     memcpy(slot->value, value, sizeof(slot->value));
     clwb(slot->value);
@@ -152,7 +152,7 @@ static void hash_stores(unsigned i)
     for (unsigned k = 0; k < WORDS; k++) {
         value[k] = i + k;
     }
-    insert((struct slot *)octets + i % SLOTS, value);
+    insert((struct track_slot *)octets + i % SLOTS, value);
 }
 
 static uint64_t hash_of(const uint8_t *key)
@@ -165,9 +165,9 @@ static uint64_t hash_of(const uint8_t *key)
     return hash;
 }
 
-static struct slot *find(const uint8_t *key)
+static struct track_slot *find(const uint8_t *key)
 {
-    struct slot *table = (struct slot *)octets;
+    struct track_slot *table = (struct track_slot *)octets;
     uint64_t at = hash_of(key) % SLOTS;
 
     while (table[at].used && memcmp(table[at].key, key, KEY)) {
@@ -177,11 +177,11 @@ static struct slot *find(const uint8_t *key)
 }
 
 /* What a program does: key as text, hash, search; then value, checksum, and key if it is new. */
-static struct slot *insert_customer(unsigned i)
+static struct track_slot *insert_customer(unsigned i)
 {
     uint64_t value[WORDS], sum = 0;
     char text[KEY + 1];
-    struct slot *slot;
+    struct track_slot *slot;
 
     snprintf(text, sizeof(text), "customer-%015u", i % (SLOTS / 2));
     for (unsigned k = 0; k < WORDS - 1; k++) {
@@ -204,7 +204,7 @@ static void hash_insert(unsigned i)
 
 static void hash_insert_mark(unsigned i)
 {
-    sg_mark_durable(insert_customer(i), sizeof(struct slot));
+    sg_mark_durable(insert_customer(i), sizeof(struct track_slot));
 }
 
 static const struct work {
