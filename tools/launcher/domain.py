@@ -10,7 +10,7 @@ from .qmp import Monitor
 
 OBJECT = "/objects/dom0"
 ACTIONS = ("cut", "persist", "export-log", "preview", "rewind")
-RESULTS = ("report", "report-json", "state", "rewind-state")
+RESULTS = ("report", "report-json", "state", "rewind-state", "rewind-lines")
 OTHERS = ("type", "memdevs")
 
 

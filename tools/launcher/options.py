@@ -141,7 +141,7 @@ def kernel(text):
     chosen = text or os.environ.get("STAGHORN_KERNEL") or KERNELS[0]
     if chosen not in KERNELS and not own_kernel.is_path(chosen):
         raise UsageError(
-            "--kernel: there is no kernel %s" % chosen,
+            "%s: there is no kernel %s" % ("--kernel" if text else "STAGHORN_KERNEL", chosen),
             "Choose from %s, or give a built tree, a bzImage with --modules DIR, or a Debian "
             "kernel package" % ", ".join(KERNELS),
         )

@@ -27,15 +27,15 @@ class Arguments(unittest.TestCase):
         self.refused("up", "--driver", "alpha=mlx5", text="there is no driver mlx5")
 
     def test_up__unknown_image(self):
-        self.refused("up", "--image", "full", text="choose from 'base', 'consumers'")
+        self.refused("up", "--image", "full", text="choose from base, consumers")
 
     def test_up__unknown_kernel(self):
-        self.refused("up", "--kernel", "next", text="choose from 'base', 'debug'")
+        self.refused("up", "--kernel", "next", text="Choose from base, debug")
 
     def test_up__unknown_kernel_of_the_environment(self):
         """The environment counts only without the option."""
         with unittest.mock.patch.dict(os.environ, STAGHORN_KERNEL="next"):
-            self.refused("up", text="STAGHORN_KERNEL is next")
+            self.refused("up", text="STAGHORN_KERNEL: there is no kernel next")
             self.refused("up", "--kernel", "base", "--mem", "12", text="--mem 12")
 
     def test_up__driver_of_unknown_vm(self):
