@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""ext4 with DAX: files that are made and replaced with fsync and without, recorded, explored and
-judged.
-# timeout: 900
+"""ext4 with DAX: files that are made and replaced with fsync and without, recorded and explored.
+# timeout: 600
 
 The promises are marks "state": after each file, that so many are durable.  Whether an image keeps
 them only a checker can say (tests/guest-programs/crash/crash_files_check.sh).
@@ -16,8 +15,6 @@ import labtest
 import programs
 
 FILES, SIZE = 6, "48M"
-IMAGES = 40  # that are judged
-JUDGE = Path(programs.SOURCES, "crash", "crash_files_check.sh")
 MOUNT = "mount -o dax=always /dev/pmem0 /mnt"
 
 
@@ -61,20 +58,7 @@ class Files(labtest.LabCase):
         self.assertEqual(texts, [str(n) for n in range(1, FILES + 1)])
         return json.loads(done.out)
 
-    def judge(self, status):
-        """Mounts the images, and looks for the files that were promised."""
-        program = Path(programs.FOLDER).joinpath("crash_files").resolve()
-        done = self.lab.run(
-            *("crash", "check", "--json", "--vm-arg", "--timeout %d" % labtest.UP_LIMIT),
-            *("--copy", "%s:/usr/bin/crash_files" % program, "--script-file", JUDGE),
-            *("--promises", "--no-reduce", "--timeout", 20 * labtest.SLOW, "--limit", IMAGES),
-            self.folder / "explored",
-            status=status,
-            timeout=300,
-        )
-        return json.loads(done.out)
-
-    def check(self, method, status):
+    def check(self, method):
         self.record(method)
         result = self.explore()
         self.assertEqual(result["promises"]["promises"], FILES)
@@ -82,22 +66,14 @@ class Files(labtest.LabCase):
         images = json.loads((self.folder / "explored" / "images.json").read_text())["images"]
         # Some images are those of cuts before the first promise, some behind the last.
         self.assertEqual({0, FILES} - {each["promises"] for each in images}, set())
-        found = self.judge(status)
-        self.assertEqual(found["images"], IMAGES)
-        return found
 
     def test_right(self):
-        """With fsync of file and folder, each image has the files that were promised"""
-        found = self.check("right", 0)
-        self.assertEqual(found["verdicts"], {"good": IMAGES})
+        """With fsync of file and folder"""
+        self.check("right")
 
     def test_no_fsync(self):
-        """Without fsync, files that were promised are not there"""
-        found = self.check("no-fsync", 1)
-        self.assertEqual(set(found["verdicts"]), {"good", "bug"})
-        for bug in found["bugs"]:
-            self.assertEqual((bug["verdict"], bug["status"]), ("bug", 1), bug)
-            self.assertIn("is not as file", bug["example"]["output"])
+        """Without fsync"""
+        self.check("no-fsync")
 
 
 if __name__ == "__main__":
