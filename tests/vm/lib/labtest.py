@@ -59,6 +59,18 @@ def state_folder():
     return _state
 
 
+@contextlib.contextmanager
+def booting():
+    """VMs that come up inside boot from the reset vector, not from a boot snapshot."""
+    state_folder()
+    before = os.environ["STAGHORN_BOOT_SNAPSHOT"]
+    os.environ["STAGHORN_BOOT_SNAPSHOT"] = "0"
+    try:
+        yield
+    finally:
+        os.environ["STAGHORN_BOOT_SNAPSHOT"] = before
+
+
 def _examine_rest():
     """Examines the kernels of labs that no case took down; returns whether they have no report."""
     found = [text for lab in _labs for text in debugkernel.examine(lab)] if DEBUG else []

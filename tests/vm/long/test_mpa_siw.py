@@ -79,8 +79,6 @@ class MpaSiw(ulptest.ProgramCase):
         *(word for row in TABLE[:1] for word in ("--device-prop", "alpha:" + row.properties)),
         *(word for row in TABLE[1:] for word in ("--adapter", "alpha:" + row.properties)),
     )
-    # perftest crashes when the Reads that it requests are refused.
-    tolerated = ("traps: ib_read_bw",)
     port = 7200
 
     @classmethod
