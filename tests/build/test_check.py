@@ -95,6 +95,28 @@ def file__style_of_itself(_folder):
 
 
 @case
+def script__suite_of_its_own(folder):
+    """a script's suite is its folder's, unless it names another; an unknown one is refused"""
+    tests = folder / "tests" / "build"
+    tests.mkdir(parents=True)
+    top, check.TOP = check.TOP, folder
+    try:
+        (tests / "test_a.py").write_text('"""A test."""\n')
+        (tests / "test_b.py").write_text('"""A test."""\n\n# suite: full\n')
+        found = {p.name: p.suite for p in check.script_programs({"build": "b"})}
+        assert found == {"test_a": "build", "test_b": "full"}, found
+        (tests / "test_c.py").write_text("# suite: slow\n")
+        try:
+            list(check.script_programs({"build": "b"}))
+        except AssertionError as refusal:
+            assert str(refusal).endswith("test_c.py: no suite slow"), refusal
+        else:
+            raise AssertionError("an unknown suite was taken")
+    finally:
+        check.TOP = top
+
+
+@case
 def order__longest_first(folder):
     """new programs start first, then those that took longest"""
     programs = [check.Program(name, "unit", []) for name in ("short", "new", "long")]

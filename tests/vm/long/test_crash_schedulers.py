@@ -4,7 +4,7 @@
 # timeout: 1500
 
 The lines are those of docs/crash-laboratory.md, for two shards.  In each case one of them is killed
-and has to go on.  tests/build/test_crash_schedulers.py has all eight shards, with other judges.
+and has to go on.  tests/build/test_crash_shards.py has all eight shards, with other judges.
 """
 import re
 import shlex

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The examples of docs/crash-laboratory.md for GNU parallel and Slurm, with judges that are no VMs;
 tests/vm/long has the same with VMs.
-# timeout: 600
 """
+
+# Daemons of Slurm start, and agree on what to run, in many seconds.
+# suite: full
+# timeout: 600
 import re
 import sys
 from pathlib import Path
