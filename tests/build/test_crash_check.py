@@ -32,8 +32,8 @@ from judges import (  # noqa: E402
     refused,
     run,
 )
-from launcher import check, check_lab, check_report, cli, compare, explored  # noqa: E402
-from launcher import merge, reduce, verdicts  # noqa: E402
+from launcher import check, check_lab, check_report, check_run, checker, cli  # noqa: E402
+from launcher import compare, explored, merge, reduce, verdicts  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
 
@@ -184,6 +184,25 @@ def broken_machine(folder):
     Breaking.words = "the image has another base than the content of pmem0"
     message = refused(LabError, run, folder, Breaking({}))
     assert "another base" in message and "a setup must not write" in message, message
+
+
+@case
+def script(folder):
+    """A checker's shell runs its own script or another one, without arguments"""
+    one = make_explored(folder / "e", [occurrence(1, ADR)]).units(ADR)[0]
+    own = 'cd %s; echo "$# ${1-none} $CRASH_BEHIND"; exit 4' % shlex.quote(str(folder))
+    for order, status, output in (
+        ("", 4, "ready\n0 none \n"),
+        ('echo "other $#"; exit 5', 5, "ready\nother 0\n"),
+        (check_run.order(one, [])[0], 4, "ready\n0 none 10\n"),
+    ):
+        done = subprocess.run(
+            ["sh", "-c", checker.WAITER, "sh", own],
+            input=(order + "\n" if order else "").encode() + checker.START,
+            stdout=subprocess.PIPE,
+            check=False,
+        )
+        assert (done.returncode, done.stdout.decode()) == (status, output), done
 
 
 @case

@@ -11,6 +11,7 @@ import threading
 import time
 
 from . import verdicts
+from .checker import RUN_OWN
 from .errors import LabError
 from .read_lines import Lines
 
@@ -30,9 +31,9 @@ def order(unit, promises):
     if outer is not one:
         lines += " CRASH_RECOVERY=%d" % one["behind"]
     if unit.promises is None:
-        return lines + '; eval "$1"', b""
+        return "%s; %s" % (lines, RUN_OWN), b""
     text = "".join(line + "\n" for line in promises[: unit.promises]) or "\n"
-    return lines + '; cat > /run/crash/promises; eval "$1" < /dev/null', text.encode()
+    return "%s; cat > /run/crash/promises; %s" % (lines, RUN_OWN), text.encode()
 
 
 def verdict_of(found):

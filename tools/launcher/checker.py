@@ -25,18 +25,20 @@ from .errors import TIMEOUT, LabError
 from .qmp import Monitor
 from .state import connect
 
-# Reads the script, or nothing for the script in $1; then runs it.
+# Reads a script, or nothing for the checker's own, and runs it without arguments.  A script that is
+# read may run the checker's own by RUN_OWN.
 WAITER = """
-echo ready; script=
+echo ready; own=$1; shift; script=
 while IFS= read -r line; do
     case $line in
-    '#.') eval "${script:-$1}" < /dev/null; exit ;;
-    '#:') eval "${script:-$1}"; exit ;;
+    '#.') eval "${script:-$own}" < /dev/null; exit ;;
+    '#:') eval "${script:-$own}"; exit ;;
     esac
     script="$script$line
 "
 done
 """
+RUN_OWN = 'eval "$own" < /dev/null'
 START, START_WITH_INPUT = b"#.\n", b"#:\n"
 OUTPUT_MAX = 1 << 20  # octets of a verdict's output; of the console's, too
 ENDED = ("shutdown", "guest-panicked", "internal-error", "prelaunch", "watchdog")
