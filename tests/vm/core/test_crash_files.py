@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""ext4 with DAX: files that are made and replaced with fsync and without, recorded and explored.
-# timeout: 600
+"""ext4 with DAX: files that are made and replaced with fsync and without, recorded, explored and
+judged.
+# timeout: 900
 
 The promises are marks "state": after each file, that so many are durable.  Whether an image keeps
 them only a checker can say (tests/guest-programs/crash/crash_files_check.sh).
@@ -11,6 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import crashfiles
 import labtest
 import programs
 
@@ -36,7 +38,7 @@ class Files(labtest.LabCase):
 
     def new_file_system(self, image):
         """The guest has no mkfs."""
-        words = ["mke2fs", "-q", "-t", "ext4", "-b", "4096", str(image), SIZE]
+        words = ["mke2fs", "-q", *crashfiles.MKFS, "-b", "4096", str(image), SIZE]
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
         self.lab.run(
             *("exec", "beta", "--", "sh", "-c"),
@@ -58,7 +60,7 @@ class Files(labtest.LabCase):
         self.assertEqual(texts, [str(n) for n in range(1, FILES + 1)])
         return json.loads(done.out)
 
-    def check(self, method):
+    def check(self, method, status):
         self.record(method)
         result = self.explore()
         self.assertEqual(result["promises"]["promises"], FILES)
@@ -66,14 +68,20 @@ class Files(labtest.LabCase):
         images = json.loads((self.folder / "explored" / "images.json").read_text())["images"]
         # Some images are those of cuts before the first promise, some behind the last.
         self.assertEqual({0, FILES} - {each["promises"] for each in images}, set())
+        found = crashfiles.judge(self.lab, self.folder / "explored", status)
+        self.assertGreater(found["images"], crashfiles.IMAGES // 2)
+        self.assertEqual(sum(found["verdicts"].values()), found["images"])
+        return found
 
     def test_right(self):
-        """With fsync of file and folder"""
-        self.check("right")
+        """With fsync of file and folder, each image has the files that were promised"""
+        found = self.check("right", 0)
+        self.assertEqual(set(found["verdicts"]), {"good"})
 
     def test_no_fsync(self):
-        """Without fsync"""
-        self.check("no-fsync")
+        """Without fsync, files that were promised are not there"""
+        found = self.check("no-fsync", 1)
+        crashfiles.broken_promises(self, found)
 
 
 if __name__ == "__main__":

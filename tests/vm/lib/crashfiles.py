@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Images of file systems in which crash_files made files, judged in checker VMs."""
+import json
+from pathlib import Path
+
+import labtest
+import programs
+
+IMAGES = 40  # that are judged at most
+# With checksums a journal superblock that is half written, as it can be on an NVDIMM without a BTT,
+# cannot be mounted (docs/crash-laboratory.md).
+MKFS = ("-t", "ext4", "-O", "^metadata_csum")
+SCRIPT = Path(programs.SOURCES, "crash", "crash_files_check.sh")
+
+
+def judge(lab, explored, status):
+    """What `crash check` finds: each image is mounted, and has what was promised or not.
+
+    status: that of `crash check`, 0 if all images are good, 1 if some are not."""
+    program = Path(programs.FOLDER).joinpath("crash_files").resolve()
+    done = lab.run(
+        *("crash", "check", "--json", "--vm-arg", "--timeout %d" % labtest.UP_LIMIT),
+        *("--copy", "%s:/usr/bin/crash_files" % program, "--script-file", SCRIPT),
+        *("--promises", "--no-reduce", "--timeout", 20 * labtest.SLOW, "--limit", IMAGES),
+        explored,
+        status=status,
+        timeout=300,
+    )
+    return json.loads(done.out)
+
+
+def broken_promises(test, found):
+    """Some images are good; the others lack promised files, and nothing else is wrong with them."""
+    test.assertEqual(set(found["verdicts"]), {"good", "bug"})
+    for bug in found["bugs"]:
+        test.assertEqual((bug["verdict"], bug["status"]), ("bug", 1), bug)
+        test.assertIn("is not as file", bug["example"]["output"])
