@@ -118,6 +118,7 @@ enum sg_fatal {
     SG_FATAL_ADMIN_INDEX = 3, /* admin doorbell beyond the ring */
     SG_FATAL_AEQ_OVERRUN = 4, /* async events lost: the driver does not consume */
     SG_FATAL_INJECTED = 5,    /* by the machine's owner, to test recovery */
+    SG_FATAL_CHECK = 6,       /* the driver checker is strict, and the driver broke a rule */
 };
 
 /*

@@ -177,6 +177,7 @@ static void op_log(void *host, enum sg_log_class cls, const char *line)
         [SG_LOG_PEER_ERROR] = "peer error",
         [SG_LOG_FAILURE] = "failure",
         [SG_LOG_STATE] = "state",
+        [SG_LOG_CHECK] = "check",
         [SG_LOG_TRACE] = "trace",
     };
     struct test_host *h = host;
@@ -217,9 +218,21 @@ void test_host_init(struct test_host *h, size_t size, uint64_t seed)
     h->random = seed;
     h->timer_ns = SG_NEVER;
     h->log_on[SG_LOG_GUEST_ERROR] = h->log_on[SG_LOG_PEER_ERROR] = true;
+    h->log_on[SG_LOG_CHECK] = echo != NULL;
     h->log_on[SG_LOG_FAILURE] = h->log_on[SG_LOG_STATE] = true;
     h->echo = echo != NULL;
     h->log_on[SG_LOG_TRACE] = echo && strcmp(echo, "trace") == 0;
+}
+
+unsigned test_host_check(void)
+{
+    const char *mode = getenv("SG_TEST_CHECK");
+
+    if (!mode || strcmp(mode, "off") == 0) {
+        return 0;
+    }
+    sg_assert(strcmp(mode, "warn") == 0 || strcmp(mode, "strict") == 0);
+    return mode[0] == 'w' ? 1 : 2;
 }
 
 void test_host_fini(struct test_host *h)

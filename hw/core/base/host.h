@@ -19,6 +19,7 @@ enum sg_log_class {
     SG_LOG_PEER_ERROR,  /* the peer broke a protocol rule */
     SG_LOG_FAILURE,     /* a queue pair or the adapter ends, and why: "qp 5: RTS -> ERROR: ..." */
     SG_LOG_STATE,       /* a state machine moved in any other way */
+    SG_LOG_CHECK,       /* a report of the driver checker (verbs/check) */
     SG_LOG_TRACE,       /* everything else, off by default */
     SG_LOG_CLASSES,
 };
@@ -33,6 +34,12 @@ struct sg_pm_who {
     uint8_t mode; /* enum sg_mem_mode of the region: the path of its Writes */
     /* Of the peer's message that does it (struct sg_observed); 0: none does. */
     uint64_t ordinal;
+};
+
+/* Which of the guest's processors makes the access that the core works on. */
+struct sg_where {
+    uint32_t cpu;
+    uint64_t pc; /* of the instruction */
 };
 
 /* The machine's last power cut: the 64-octet lines that had not reached the media. */
@@ -229,6 +236,9 @@ struct sg_host_ops {
      * sg_adapter_observe_all(); ordinals of requests that began before are 0.
      */
     void (*observe)(void *host, const struct sg_observed *o);
+
+    /* May be NULL.  False: no processor, or another one since: a turn of its own. */
+    bool (*where)(void *host, struct sg_where *where);
 
     /* Is this class wanted?  log writes one line without newline.  Both may be called often. */
     bool (*log_enabled)(void *host, enum sg_log_class cls);

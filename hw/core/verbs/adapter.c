@@ -103,6 +103,9 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
     a->net->account = &a->account;
     a->config = *config;
     sg_adapter_fit_wire(&a->config);
+    if (config->check != SG_CHECK_OFF) {
+        a->check = sg_check_new(&a->host, config->check);
+    }
     a->scratch->buf = g_malloc(SG_SCRATCH_SIZE);
     a->hash_piece = g_malloc(SG_HASH_PIECE);
     a->engine = sg_engine_new(&a->host, a->net, &a->config.engine, &sg_cm_engine_ops);
@@ -136,6 +139,7 @@ void sg_adapter_free(struct sg_adapter *a)
     sg_engine_free(a->engine);
     a->net->account = NULL;
     sg_assert(!a->account.used); /* everything was released */
+    sg_check_free(a->check);
     g_free(a->scratch->buf);
     g_free(a->hash_piece);
     g_free(sg_container_of(a, struct parts, adapter));
@@ -153,6 +157,10 @@ void sg_adapter_disable(struct sg_adapter *a)
     a->fatal = SG_FATAL_NONE;
     a->quiesce = false;
     a->quiesce_cursor = 0;
+    if (sg_checking(a)) {
+        sg_check_reset(a->check);
+    }
+    a->own_reset = false;
     a->kicked = false; /* the host may have dropped its call as well */
     make_tables(a);
     a->host.ops->arm_timer(a->host.opaque, SG_NEVER);
@@ -198,6 +206,9 @@ static uint64_t run_timers(struct sg_adapter *a)
     engine = sg_engine_run(a->engine, now);
     sg_timerq_run(&a->timers, now);
     own = sg_timerq_next(&a->timers);
+    if (sg_checking(a)) {
+        own = SG_MIN(own, sg_eq_check_answers(a, now));
+    }
     return SG_MIN(own, SG_MIN(engine, net));
 }
 
@@ -225,6 +236,9 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
     a->running = true;
     a->kicked = false;
     a->turn_end = sg_adapter_now(a) + SG_TURN_NS;
+    if (sg_checking(a)) {
+        sg_check_end_due(a);
+    }
     a->quiesce = a->quiesce && sg_cm_quiesce(a);
     more = run_leftovers(a) || a->quiesce;
     if (sg_adapter_alive(a) && !a->ending->under_way) {

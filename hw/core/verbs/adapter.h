@@ -10,6 +10,7 @@
 
 #include "base/host.h"
 #include "flash/chip.h"
+#include "verbs/check/check.h"
 #include "verbs/state/adapter_config.h"
 
 struct sg_adapter;
@@ -56,6 +57,9 @@ void sg_adapter_observe_all(const struct sg_adapter *a);
 void sg_adapter_set_link(struct sg_adapter *a, bool up);
 /* Sets the flash for FLASH_* commands; initially NULL: none.  It must outlive the adapter. */
 void sg_adapter_set_flash(struct sg_adapter *a, struct sg_flash *flash);
+
+/* The driver checker, for its reports; NULL: off. */
+const struct sg_check *sg_adapter_check(const struct sg_adapter *a);
 
 /* For tests and diagnostics: the numbers of live objects. */
 struct sg_adapter_census {

@@ -19,6 +19,12 @@ struct sg_ending {
 void sg_adapter_enable(struct sg_adapter *a);
 void sg_adapter_disable(struct sg_adapter *a);
 
+/* check_turn.c; only if there is a checker. */
+void sg_check_end_due(struct sg_adapter *a);
+void sg_check_enabled(struct sg_adapter *a);
+/* The driver resets the adapter. */
+void sg_check_left(struct sg_adapter *a);
+
 /* ending.c: destroys everything in the following turns; for the guest it is gone at once. */
 void sg_ending_begin(struct sg_adapter *a);
 /* Does a part of it; false: nothing is left. */

@@ -13,7 +13,9 @@ static struct sg_qp *own_qp(struct sg_adapter *a, uint32_t page, uint64_t value)
     struct sg_qp *qp = sg_idtab_get(&a->qps, (uint32_t)value);
 
     if (!qp || qp->uar != page) {
-        sg_guest_error(a, "doorbell page %u: queue pair %u is not its own", page, (uint32_t)value);
+        sg_guest_error(a, sg_check_number_rule(a, SG_OBJECT_QP, (uint32_t)value, qp),
+                       sg_object_of(page, SG_OBJECT_QP, (uint32_t)value),
+                       "doorbell page %u: queue pair %u is not its own", page, (uint32_t)value);
         return NULL;
     }
     return qp;
@@ -59,15 +61,26 @@ uint64_t sg_adapter_doorbell_read(struct sg_adapter *a, uint32_t page, uint32_t 
     return 0;
 }
 
+/* After a failure a driver cannot avoid late doorbells; after its own reset it can. */
+static enum sg_rule not_ready_rule(const struct sg_adapter *a)
+{
+    if (a->running) {
+        return SG_RULE_DMA_SELF;
+    }
+    return a->status & SG_STATUS_FATAL || !a->own_reset ? SG_RULE_NONE : SG_RULE_DB_RESET;
+}
+
 void sg_adapter_doorbell(struct sg_adapter *a, uint32_t page, uint32_t offset, uint64_t value,
                          unsigned size)
 {
     if (!sg_adapter_alive(a) || a->running) {
-        sg_guest_error(a, "doorbell while the adapter is not ready");
+        sg_guest_error(a, not_ready_rule(a), sg_object_of(page, SG_OBJECT_ADAPTER, 0),
+                       "doorbell while the adapter is not ready");
         return;
     }
     if (size != 8 || !sg_is_aligned(offset, 8) || offset / 8 >= SG_ARRAY_SIZE(bells)) {
-        sg_guest_error(a, "doorbell page %u: write of %u octets at 0x%x", page, size, offset);
+        sg_guest_error(a, SG_RULE_DB_WIDTH, sg_object_of(page, SG_OBJECT_ADAPTER, 0),
+                       "doorbell page %u: write of %u octets at 0x%x", page, size, offset);
         return;
     }
     bells[offset / 8](a, page, value);

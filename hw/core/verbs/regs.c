@@ -26,6 +26,8 @@ struct reg_row {
     uint32_t value;                                      /* RO without function */
 };
 
+static const struct sg_object the_adapter = { .kind = SG_OBJECT_ADAPTER };
+
 static uint32_t *reg(struct sg_adapter *a, uint32_t offset)
 {
     return &a->regs[offset / 4];
@@ -108,18 +110,24 @@ static void write_ctrl(struct sg_adapter *a, uint32_t value)
 {
     bool enabled = *reg(a, SG_REG_CTRL) & SG_CTRL_ENABLE;
 
+    if (sg_checking(a) && (value & SG_CTRL_RESET || (enabled && !(value & SG_CTRL_ENABLE)))) {
+        sg_check_left(a);
+    }
     if (value & SG_CTRL_RESET) {
         sg_adapter_reset(a);
+        a->own_reset = true;
         return;
     }
     if (value & ~SG_CTRL_ENABLE) {
-        sg_guest_error(a, "CTRL: unknown bits 0x%x", value & ~SG_CTRL_ENABLE);
+        sg_guest_error(a, SG_RULE_REG_BITS, the_adapter, "CTRL: unknown bits 0x%x",
+                       value & ~SG_CTRL_ENABLE);
     }
     *reg(a, SG_REG_CTRL) = value & SG_CTRL_ENABLE;
     if (!enabled && (value & SG_CTRL_ENABLE)) {
         sg_adapter_enable(a);
     } else if (enabled && !(value & SG_CTRL_ENABLE)) {
         sg_adapter_disable(a);
+        a->own_reset = true;
     }
 }
 
@@ -128,7 +136,8 @@ static void write_test_irq(struct sg_adapter *a, uint32_t vector)
     if (vector < a->config.vectors) {
         a->host.ops->raise(a->host.opaque, vector);
     } else {
-        sg_guest_error(a, "TEST_IRQ: vector %u of %u", vector, a->config.vectors);
+        sg_guest_error(a, SG_RULE_REG_VECTOR, the_adapter, "TEST_IRQ: vector %u of %u", vector,
+                       a->config.vectors);
     }
 }
 
@@ -207,7 +216,8 @@ static uint32_t read32(struct sg_adapter *a, uint32_t offset)
     const struct reg_row *row = offset < sizeof(a->regs) ? &rows[offset / 4] : NULL;
 
     if (!row || row->kind == REG_HOLE || row->kind == REG_WO) {
-        sg_guest_error(a, "read of register 0x%04x, which cannot be read", offset);
+        sg_guest_error(a, SG_RULE_REG_UNKNOWN, the_adapter,
+                       "read of register 0x%04x, which cannot be read", offset);
         return 0;
     }
     if (row->read) {
@@ -232,12 +242,14 @@ static void write32(struct sg_adapter *a, uint32_t offset, uint32_t value)
         return;
     }
     if (!row || row->kind == REG_HOLE || row->kind == REG_RO) {
-        sg_guest_error(a, "write of 0x%x to register 0x%04x, which cannot be written", value,
-                       offset);
+        sg_guest_error(a, SG_RULE_REG_UNKNOWN, the_adapter,
+                       "write of 0x%x to register 0x%04x, which cannot be written", value, offset);
         return;
     }
+    sg_checked(a, the_adapter, SG_DID_REGISTER, offset, value);
     if (row->kind == REG_SETUP && (*reg(a, SG_REG_CTRL) & SG_CTRL_ENABLE)) {
-        sg_guest_error(a, "write to ring register 0x%04x while enabled", offset);
+        sg_guest_error(a, SG_RULE_REG_SETUP, the_adapter,
+                       "write to ring register 0x%04x while enabled", offset);
         return;
     }
     if (row->write) {
@@ -251,13 +263,15 @@ static bool access_ok(struct sg_adapter *a, uint32_t offset, unsigned size)
 {
     if (a->running) {
         /* Our own DMA, which the guest aimed at our registers. */
-        sg_guest_error(a, "access to register 0x%x from within a turn", offset);
+        sg_guest_error(a, SG_RULE_DMA_SELF, the_adapter,
+                       "access to register 0x%x from within a turn", offset);
         return false;
     }
     if ((size == 4 || size == 8) && sg_is_aligned(offset, size) && offset < SG_REGS_SIZE) {
         return true;
     }
-    sg_guest_error(a, "access of %u octets to register 0x%x", size, offset);
+    sg_guest_error(a, SG_RULE_REG_WIDTH, the_adapter, "access of %u octets to register 0x%x", size,
+                   offset);
     return false;
 }
 
@@ -297,7 +311,7 @@ void sg_adapter_enable(struct sg_adapter *a)
     if (!ring_base_ok(asq) || !ring_base_ok(acq) || !ring_base_ok(aeq) || !sg_is_pow2(admin_size) ||
         admin_size < SG_ADMIN_SIZE_MIN || admin_size > SG_ADMIN_SIZE_MAX || !sg_is_pow2(aeq_size) ||
         aeq_size < SG_AEQ_SIZE_MIN || aeq_size > SG_EQ_SIZE_MAX) {
-        sg_guest_error(a, "enabled with unusable ring registers");
+        sg_guest_error(a, SG_RULE_REG_ENABLE, the_adapter, "enabled with unusable ring registers");
         sg_adapter_fatal(a, SG_FATAL_BAD_SETUP);
         return;
     }
@@ -305,6 +319,9 @@ void sg_adapter_enable(struct sg_adapter *a)
     sg_ring_init(&a->admin->sq, asq, admin_size, SG_ADMIN_CMD_SIZE);
     sg_ring_init(&a->admin->cq, acq, admin_size, SG_ADMIN_RSP_SIZE);
     sg_eq_make(a, 0, aeq, aeq_size, 0);
+    if (sg_checking(a)) {
+        sg_check_enabled(a);
+    }
     a->status |= SG_STATUS_READY;
     sg_log(&a->host, SG_LOG_STATE, "adapter: enabled");
 }

@@ -83,7 +83,8 @@ static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct 
 
     row = hdr->opcode < SG_ADMIN_OPCODE_COUNT ? &rows[hdr->opcode] : NULL;
     if (!row || !row->run || !sg_adapter_may(a, row->features)) {
-        sg_guest_error(a, "admin: opcode 0x%02x is unknown or reserved", hdr->opcode);
+        sg_guest_error(a, SG_RULE_ADMIN_OPCODE, sg_object(SG_OBJECT_ADMIN, 0),
+                       "admin: opcode 0x%02x is unknown or reserved", hdr->opcode);
         return SG_EOPCODE;
     }
     status = row->run(a, cmd, rsp);
@@ -91,7 +92,8 @@ static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct 
         return status;
     }
     if (status == SG_EINVAL || status == SG_EFAULT) {
-        sg_guest_error(a, "admin: %s: status %d", row->name, status);
+        sg_guest_error(a, status == SG_EFAULT ? SG_RULE_ADMIN_MEMORY : SG_RULE_ADMIN_FIELD,
+                       sg_object(SG_OBJECT_ADMIN, 0), "admin: %s: status %d", row->name, status);
     } else {
         sg_log(&a->host, SG_LOG_TRACE, "admin: %s: status %d, id 0x%x", row->name, status,
                sg_get_le32(&rsp->id));
@@ -119,10 +121,16 @@ static bool run_one(struct sg_adapter *a)
         sg_adapter_fatal(a, SG_FATAL_DMA);
         return false;
     }
+    if (sg_checking(a) && !q->unfinished) {
+        sg_check_admin_fetched(a);
+    }
     q->unfinished = false;
     rsp.status = dispatch(a, q->cmd, &rsp);
     if (q->unfinished) {
         return true;
+    }
+    if (sg_checking(a)) {
+        sg_check_admin_done(a, &rsp);
     }
     q->sq.cons++;
     rsp.cookie = ((const struct sg_admin_hdr *)(const void *)q->cmd)->cookie;
@@ -170,16 +178,22 @@ bool sg_admin_run(struct sg_adapter *a)
 void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod)
 {
     struct sg_admin_queue *q = a->admin;
+    const uint32_t before = q->sq.prod;
 
     if (!sg_adapter_alive(a)) {
-        sg_guest_error(a, "admin doorbell while the adapter is not ready");
+        sg_guest_error(a, SG_RULE_NONE, sg_object(SG_OBJECT_ADMIN, 0),
+                       "admin doorbell while the adapter is not ready");
         return;
     }
     if (sg_ring_take(&q->sq, SG_RING_PROD | SG_RING_IN_ORDER, prod) == SG_RING_BAD) {
-        sg_guest_error(a, "admin doorbell %u, %u executed, %u entries", prod, q->sq.cons,
+        sg_guest_error(a, SG_RULE_ADMIN_BEYOND, sg_object(SG_OBJECT_ADMIN, 0),
+                       "admin doorbell %u, %u executed, %u entries", prod, q->sq.cons,
                        q->sq.entries);
         sg_adapter_fatal(a, SG_FATAL_ADMIN_INDEX);
         return;
+    }
+    if (sg_checking(a)) {
+        sg_check_admin_posted(a, before);
     }
     sg_adapter_kick(a);
 }
@@ -187,12 +201,17 @@ void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod)
 void sg_admin_consumed(struct sg_adapter *a, uint32_t ci)
 {
     struct sg_admin_queue *q = a->admin;
+    const uint32_t before = q->cq.cons;
 
     if (!sg_adapter_alive(a) ||
         sg_ring_take(&q->cq, SG_RING_CONS | SG_RING_IN_ORDER, ci) == SG_RING_BAD) {
-        sg_guest_error(a, "admin completion ring: consumer index %u, producer index %u", ci,
-                       q->cq.prod);
+        sg_guest_error(
+            a, sg_adapter_alive(a) ? SG_RULE_ADMIN_CI : SG_RULE_NONE, sg_object(SG_OBJECT_ADMIN, 0),
+            "admin completion ring: consumer index %u, producer index %u", ci, q->cq.prod);
         return;
+    }
+    if (sg_checking(a)) {
+        sg_check_admin_consumed(a, before);
     }
     if (sg_ring_used(&q->sq)) {
         sg_adapter_kick(a);

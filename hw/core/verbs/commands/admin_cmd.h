@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "staghorn/admin.h"
+#include "staghorn/regs.h"
 #include "verbs/events/ring.h"
 
 struct sg_adapter;
@@ -21,6 +22,7 @@ struct sg_admin_queue {
     bool unfinished;                            /* its handler must be called again, */
     bool waiting;                               /* in another turn: it waits for the host */
     struct sg_mr_reg *reg;                      /* progress of REG_MR */
+    uint32_t sums[SG_ADMIN_SIZE_MAX];           /* the checker's, by slot; 0: not known */
     bool event_due;                             /* written while the event queue was not armed */
 };
 
@@ -49,6 +51,12 @@ void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod);
 void sg_admin_consumed(struct sg_adapter *a, uint32_t ci);
 /* The async event queue was armed while empty: raises the event for earlier completions. */
 void sg_admin_armed(struct sg_adapter *a);
+
+/* check_admin.c: the doorbell moved the index from 'before'; a command was copied; it is done. */
+void sg_check_admin_posted(struct sg_adapter *a, uint32_t before);
+void sg_check_admin_consumed(struct sg_adapter *a, uint32_t before);
+void sg_check_admin_fetched(struct sg_adapter *a);
+void sg_check_admin_done(struct sg_adapter *a, const struct sg_admin_rsp *rsp);
 
 /* mr_cmd.c: ends a REG_MR in progress without effect. */
 void sg_reg_drop(struct sg_adapter *a);

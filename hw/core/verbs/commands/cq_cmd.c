@@ -17,6 +17,21 @@ static bool geometry_ok(const struct sg_adapter *a, uint32_t entries, uint64_t r
            sg_is_aligned(record, 64);
 }
 
+/* The checker: the ring has no phase bits yet, and the record is zero. */
+static void check_memory(struct sg_adapter *a, const struct sg_cq *cq)
+{
+    __le32 ci;
+
+    if (!sg_ring_fresh(&cq->ring, &a->host)) {
+        sg_check_found(a, SG_RULE_RING_STALE, sg_cq_object(cq),
+                       "completion queue %u: its new ring is not zero", cq->cqn);
+    } else if (a->host.ops->dma_read(a->host.opaque, cq->record, &ci, sizeof(ci)) &&
+               sg_get_le32(&ci)) {
+        sg_check_found(a, SG_RULE_RING_STALE, sg_cq_object(cq),
+                       "completion queue %u: its new record is not zero", cq->cqn);
+    }
+}
+
 enum sg_status sg_cmd_create_cq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     const struct sg_cmd_create_cq *c = cmd;
@@ -53,6 +68,9 @@ enum sg_status sg_cmd_create_cq(struct sg_adapter *a, const void *cmd, struct sg
     sg_list_init(&cq->receivers);
     sg_list_init(&cq->failed);
     a->eqs[eqn]->users++;
+    if (sg_checking(a)) {
+        check_memory(a, cq);
+    }
     sg_put_le32(&rsp->id, cq->cqn);
     return SG_OK;
 }
@@ -88,7 +106,10 @@ enum sg_status sg_cmd_resize_cq(struct sg_adapter *a, const void *cmd, struct sg
     sg_ring_fini(&cq->ring, &a->host);
     cq->ring = ring;
     cq->record = record;
-    cq->solicited = cq->notified = 0;
+    cq->solicited = cq->notified = cq->record_seen = 0;
+    if (sg_checking(a)) {
+        check_memory(a, cq);
+    }
     return SG_OK;
 }
 

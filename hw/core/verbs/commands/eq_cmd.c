@@ -23,6 +23,10 @@ enum sg_status sg_cmd_create_eq(struct sg_adapter *a, const void *cmd, struct sg
         return SG_EBUSY;
     }
     sg_eq_make(a, eqn, base, entries, vector);
+    if (sg_checking(a) && !sg_ring_fresh(&a->eqs[eqn]->ring, &a->host)) {
+        sg_check_found(a, SG_RULE_RING_STALE, sg_object(SG_OBJECT_EQ, eqn),
+                       "event queue %u: its new ring is not zero", eqn);
+    }
     sg_put_le32(&rsp->id, eqn);
     return SG_OK;
 }

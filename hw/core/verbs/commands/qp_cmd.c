@@ -155,6 +155,8 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
     qp->sq.max_sge = c->sq_max_sge;
     qp->sq.max_inline = sg_get_le16(&c->max_inline);
     qp->rq.max_sge = srq ? srq->max_sge : c->rq_max_sge;
+    qp->sq.sums = sg_check_sums_new(a->check, qp->sq.ring.entries);
+    qp->rq.sums = srq ? NULL : sg_check_sums_new(a->check, qp->rq.ring.entries);
     pd->users++;
     if (srq) {
         srq->users++;
@@ -289,6 +291,8 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_idtab_free(&a->qps, qp->qpn);
     sg_ring_fini(&qp->sq.ring, &a->host);
     sg_ring_fini(&qp->rq.ring, &a->host);
+    sg_check_sums_free(a->check, qp->sq.sums);
+    sg_check_sums_free(a->check, qp->rq.sums);
     for (uint32_t i = qp->sq.ring.cons; i != qp->sq.next; i++) {
         sg_scatter_drop(qp, sg_sq_rec(&qp->sq, i));
     }

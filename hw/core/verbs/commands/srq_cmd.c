@@ -49,6 +49,7 @@ enum sg_status sg_cmd_create_srq(struct sg_adapter *a, const void *cmd, struct s
     srq->limit = limit;
     srq->largest = entries;
     srq->max_sge = c->max_sge;
+    srq->sums = sg_check_sums_new(a->check, entries);
     pd->users++;
     sg_put_le32(&rsp->id, srq->srqn);
     return SG_OK;
@@ -102,6 +103,8 @@ enum sg_status sg_cmd_resize_srq(struct sg_adapter *a, const void *cmd, struct s
     ring.cons = srq->ring.cons;
     sg_ring_fini(&srq->ring, &a->host);
     srq->ring = ring;
+    sg_check_sums_free(a->check, srq->sums);
+    srq->sums = sg_check_sums_new(a->check, entries); /* of entries posted from now on */
     srq->largest = SG_MAX(srq->largest, entries);
     srq->limit = limit;
     sg_put_le32(&rsp->id, srq->srqn);
@@ -130,6 +133,7 @@ static void srq_free(struct sg_adapter *a, struct sg_srq *srq)
     srq->pd->users--;
     sg_idtab_free(&a->srqs, srq->srqn);
     sg_ring_fini(&srq->ring, &a->host);
+    sg_check_sums_free(a->check, srq->sums);
     sg_account_object_free(&a->account, srq, sizeof(*srq));
 }
 

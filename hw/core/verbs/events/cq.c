@@ -26,14 +26,39 @@
 #include "verbs/events/eq.h"
 #include "verbs/state/adapter_state.h"
 
-static void cq_fail(struct sg_adapter *a, struct sg_cq *cq, const char *why)
+void sg_cq_fail(struct sg_adapter *a, struct sg_cq *cq, enum sg_rule rule, const char *why)
 {
+    if (cq->error) {
+        return;
+    }
     cq->error = true;
     a->stats.cq_overruns++;
-    sg_guest_error(a, "completion queue %u: %s", cq->cqn, why);
+    sg_guest_error(a, rule, sg_cq_object(cq), "completion queue %u: %s", cq->cqn, why);
     sg_eq_async(a, &(struct sg_async){ .event = SG_EV_CQ_ERROR, .id = cq->cqn });
     sg_list_append(&a->cq_errors, &cq->error_link);
     sg_adapter_kick(a);
+}
+
+/* The checker judges an index of the consumer's record. */
+static void check_record(struct sg_adapter *a, struct sg_cq *cq, uint32_t ci)
+{
+    const uint32_t behind = cq->ring.prod - ci;
+    enum sg_rule rule = SG_RULE_NONE;
+
+    if ((int32_t)behind < 0) {
+        rule = SG_RULE_CQ_RECORD;
+    } else if ((int32_t)(ci - cq->record_seen) < 0) {
+        rule = SG_RULE_CQ_RECORD_BACK;
+    } else if (behind > cq->ring.entries) {
+        rule = SG_RULE_CQ_RECORD_STALE;
+    }
+    if (rule == SG_RULE_NONE) {
+        cq->record_seen = ci;
+        return;
+    }
+    sg_check_found(a, rule, sg_cq_object(cq),
+                   "completion queue %u: the record has %u, before %u; %u completions were written",
+                   cq->cqn, ci, cq->record_seen, cq->ring.prod);
 }
 
 bool sg_cq_refresh(struct sg_adapter *a, struct sg_cq *cq)
@@ -42,6 +67,9 @@ bool sg_cq_refresh(struct sg_adapter *a, struct sg_cq *cq)
 
     if (!a->host.ops->dma_read(a->host.opaque, cq->record, &ci, sizeof(ci))) {
         return false;
+    }
+    if (sg_checking(a)) {
+        check_record(a, cq, sg_get_le32(&ci));
     }
     sg_ring_take(&cq->ring, SG_RING_CONS | SG_RING_IN_ORDER, sg_get_le32(&ci));
     return !sg_ring_full(&cq->ring);
@@ -121,7 +149,7 @@ void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
         return;
     }
     if (sg_ring_full(&cq->ring) && !sg_cq_refresh(a, cq)) {
-        cq_fail(a, cq, "overrun");
+        sg_cq_fail(a, cq, SG_RULE_CQ_OVERRUN, "overrun");
         return;
     }
     sg_put_le64(&e.wr_id, wc->wr_id);
@@ -135,7 +163,7 @@ void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
     posted = a->host.ops->observe ? post_observed(a, cq, wc, &e)
                                   : sg_ring_post(&cq->ring, &a->host, &e, sizeof(e), NULL);
     if (!posted) {
-        cq_fail(a, cq, "ring cannot be written");
+        sg_cq_fail(a, cq, SG_RULE_DMA_RING, "ring cannot be written");
         return;
     }
     if (solicited) {
@@ -143,6 +171,23 @@ void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
     }
     if (cq->arm == SG_CQ_ARM_ANY || (cq->arm == SG_CQ_ARM_SOLICITED_ONLY && solicited)) {
         cq_want(a, cq, 1);
+    }
+}
+
+/* A consumer that arms must have stored its index within the ring's length, too. */
+static void check_arm(struct sg_adapter *a, struct sg_cq *cq, uint32_t ci)
+{
+    __le32 record;
+
+    sg_check_event(a->check, sg_cq_object(cq), SG_DID_ARM, ci, cq->ring.prod);
+    if (cq->error) {
+        return;
+    }
+    if (a->host.ops->dma_read(a->host.opaque, cq->record, &record, sizeof(record))) {
+        check_record(a, cq, sg_get_le32(&record));
+    } else {
+        sg_check_found(a, SG_RULE_DMA_RING, sg_cq_object(cq),
+                       "completion queue %u: its record cannot be read", cq->cqn);
     }
 }
 
@@ -154,13 +199,19 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
     uint32_t beyond, unseen;
 
     if (!cq || cq->uar != page) {
-        sg_guest_error(a, "doorbell page %u: arms completion queue %u, not its own", page, cqn);
+        sg_guest_error(a, sg_check_number_rule(a, SG_OBJECT_CQ, cqn, cq),
+                       sg_object_of(page, SG_OBJECT_CQ, cqn),
+                       "doorbell page %u: arms completion queue %u, not its own", page, cqn);
         return;
     }
     if (sg_ring_take(&cq->ring, SG_RING_CONS, ci) == SG_RING_BAD) {
-        sg_guest_error(a, "completion queue %u: consumer index %u, producer index %u", cqn, ci,
+        sg_guest_error(a, SG_RULE_CQ_ARM, sg_cq_object(cq),
+                       "completion queue %u: consumer index %u, producer index %u", cqn, ci,
                        cq->ring.prod);
         return;
+    }
+    if (sg_checking(a)) {
+        check_arm(a, cq, ci);
     }
     if (cq->arm != SG_CQ_ARM_ANY) {
         cq->arm = solicited_only ? SG_CQ_ARM_SOLICITED_ONLY : SG_CQ_ARM_ANY;

@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "base/timerq.h"
 #include "staghorn/io.h"
+#include "verbs/check/check.h"
 #include "verbs/events/ring.h"
 
 struct sg_adapter;
@@ -29,6 +30,7 @@ struct sg_cq {
     uint32_t unreported;               /* completions for which the armed event is delayed */
     struct sg_timer timer;             /* the period */
     bool error;                        /* overrun: nothing is written any more */
+    uint32_t record_seen;              /* the checker's: index in the record */
     struct sg_list senders, receivers; /* queue pairs (qp.c) */
     struct sg_list failed;             /* those that an overrun has put into error */
     struct sg_link eq_link;            /* waits for room in the event queue */
@@ -50,6 +52,13 @@ struct sg_wc {
     uint8_t imm[8];   /* with SG_CQE_WITH_IMM, else 0 */
 };
 
+static inline struct sg_object sg_cq_object(const struct sg_cq *cq)
+{
+    return sg_object_of(cq->uar, SG_OBJECT_CQ, cq->cqn);
+}
+
+/* The queue accepts nothing more; its queue pairs go to ERROR in the next turn. */
+void sg_cq_fail(struct sg_adapter *a, struct sg_cq *cq, enum sg_rule rule, const char *why);
 void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc);
 /* Reads the consumer's record; true: there is room. */
 bool sg_cq_refresh(struct sg_adapter *a, struct sg_cq *cq);

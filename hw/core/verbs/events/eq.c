@@ -54,10 +54,57 @@ void sg_eq_destroy_all(struct sg_adapter *a)
     }
 }
 
+/* ---- the driver checker ---- */
+
+static void check_raise(struct sg_adapter *a, struct sg_eq *eq)
+{
+    sg_check_event(a->check, sg_object(SG_OBJECT_EQ, eq->eqn), SG_DID_RAISE, eq->vector,
+                   eq->ring.prod);
+    eq->raised_ns = SG_MAX(sg_adapter_now(a), (uint64_t)1);
+    sg_adapter_kick(a); /* the host learns of the time by which it must be answered */
+}
+
+/* EQ_DB moved the consumer index, which was 'before'. */
+static void check_answer(struct sg_adapter *a, struct sg_eq *eq, uint32_t before)
+{
+    const struct sg_object o = sg_object(SG_OBJECT_EQ, eq->eqn);
+
+    eq->raised_ns = 0;
+    if ((int32_t)(eq->ring.cons - before) < 0) {
+        sg_check_found(a, SG_RULE_EQ_BACK, o, "event queue %u: consumer index %u, before %u",
+                       eq->eqn, eq->ring.cons, before);
+    }
+    sg_check_event(a->check, o, SG_DID_ANSWER, eq->ring.cons, eq->ring.prod);
+}
+
+uint64_t sg_eq_check_answers(struct sg_adapter *a, uint64_t now)
+{
+    uint64_t next = SG_NEVER;
+
+    for (unsigned i = 0; i < SG_EQ_COUNT; i++) {
+        struct sg_eq *eq = a->eqs[i];
+        uint64_t due =
+            eq && eq->raised_ns ? eq->raised_ns + SG_CHECK_ANSWER_MS * 1000000ull : SG_NEVER;
+
+        if (due <= now) {
+            eq->raised_ns = 0; /* once for each interrupt */
+            sg_check_found(a, SG_RULE_IRQ_UNANSWERED, sg_object(SG_OBJECT_EQ, i),
+                           "event queue %u: no doorbell within %u ms of its interrupt, vector %u",
+                           i, SG_CHECK_ANSWER_MS, eq->vector);
+        } else {
+            next = SG_MIN(next, due);
+        }
+    }
+    return next;
+}
+
 static void eq_notify(struct sg_adapter *a, struct sg_eq *eq)
 {
     if (eq->armed) {
         eq->armed = false;
+        if (sg_checking(a)) {
+            check_raise(a, eq);
+        }
         a->host.ops->raise(a->host.opaque, eq->vector);
     }
 }
@@ -159,6 +206,13 @@ void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why)
         return;
     }
     sg_log(&a->host, SG_LOG_FAILURE, "adapter: fatal error %d", why);
+    if (sg_checking(a) && why == SG_FATAL_DMA) {
+        sg_check_found(a, SG_RULE_DMA_RING, sg_object(SG_OBJECT_ADAPTER, 0),
+                       "an admin ring or an event queue does not respond to DMA");
+    } else if (sg_checking(a) && why == SG_FATAL_AEQ_OVERRUN) {
+        sg_check_found(a, SG_RULE_AEQ_OVERRUN, sg_object(SG_OBJECT_EQ, 0),
+                       "the async event queue is full, and so is the room for what waits");
+    }
     if (aeq && (why == SG_FATAL_ADMIN_INDEX || why == SG_FATAL_INJECTED)) {
         sg_eq_async(a, &(struct sg_async){ .event = SG_EV_DEVICE_FATAL });
     }
@@ -197,18 +251,25 @@ static void eq_drain(struct sg_adapter *a, struct sg_eq *eq)
 bool sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value)
 {
     struct sg_eq *eq = eqn < SG_EQ_COUNT ? a->eqs[eqn] : NULL;
-    uint32_t behind;
+    uint32_t behind, before;
 
     if (!eq || !sg_adapter_alive(a)) {
-        sg_guest_error(a, "doorbell of event queue %u, which does not exist", eqn);
+        sg_guest_error(a, sg_adapter_alive(a) ? SG_RULE_EQ_UNKNOWN : SG_RULE_NONE,
+                       sg_object(SG_OBJECT_EQ, eqn),
+                       "doorbell of event queue %u, which does not exist", eqn);
         return false;
     }
+    before = eq->ring.cons;
     behind = (eq->ring.prod - value) & SG_EQ_DB_CI_MASK; /* the guest gives its low bits */
     if (sg_ring_take(&eq->ring, SG_RING_CONS | SG_RING_IN_ORDER, eq->ring.prod - behind) ==
         SG_RING_BAD) {
-        sg_guest_error(a, "event queue %u: consumer index 0x%x, producer index 0x%x", eqn,
+        sg_guest_error(a, SG_RULE_EQ_INDEX, sg_object(SG_OBJECT_EQ, eqn),
+                       "event queue %u: consumer index 0x%x, producer index 0x%x", eqn,
                        value & SG_EQ_DB_CI_MASK, eq->ring.prod);
         return false;
+    }
+    if (sg_checking(a)) {
+        check_answer(a, eq, before);
     }
     eq_drain(a, eq);
     if (!(value & SG_EQ_DB_ARM)) {

@@ -92,3 +92,21 @@ bool sg_ring_post(struct sg_ring *r, const struct sg_host *host, void *entry, si
     r->prod++;
     return true;
 }
+
+enum sg_rule sg_ring_rule(const struct sg_ring *r, uint32_t prod)
+{
+    return (int32_t)(prod - r->prod) > 0 ? SG_RULE_RING_BEYOND : SG_RULE_RING_BACK;
+}
+
+bool sg_ring_fresh(const struct sg_ring *r, const struct sg_host *host)
+{
+    const uint32_t stride = 1u << r->stride_shift, n = SG_MIN(r->entries, (uint32_t)SG_CHECK_FRESH);
+    uint8_t last;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (sg_ring_fetch(r, host, i, stride - 1, &last, 1) && last & SG_PHASE_MASK) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -12,6 +12,7 @@
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
 #include "staghorn/ring.h"
+#include "verbs/check/check.h"
 
 struct sg_ring {
     uint64_t *pages; /* 4 KiB each, from the account; NULL: contiguous from base */
@@ -49,6 +50,11 @@ enum sg_ring_verdict {
 
 /* Takes an index from the guest, if the ring can have it. */
 enum sg_ring_verdict sg_ring_take(struct sg_ring *r, unsigned index, uint32_t value);
+
+/* What a producer index that was refused is: beyond the ring, or behind it. */
+enum sg_rule sg_ring_rule(const struct sg_ring *r, uint32_t prod);
+/* A ring that the adapter will write: are all phase bits 0?  Looks at SG_CHECK_FRESH entries. */
+bool sg_ring_fresh(const struct sg_ring *r, const struct sg_host *host);
 
 /* Contiguous ring; entries and stride are powers of two (asserted). */
 void sg_ring_init(struct sg_ring *r, uint64_t base, uint32_t entries, uint32_t stride);

@@ -16,6 +16,18 @@
 #include "verbs/memory/pm.h"
 #include "verbs/state/adapter_state.h"
 
+/* Memory of a region does not respond.  Returns false. */
+static bool silent(struct sg_adapter *a, const struct sg_mr *mr, uint64_t bus)
+{
+    if (sg_checking(a)) {
+        a->check_silent = true;
+        sg_check_found(a, SG_RULE_DMA_MEMORY, sg_object(SG_OBJECT_MR, mr->stag),
+                       "region 0x%x: its memory at 0x%llx does not respond to DMA", mr->stag,
+                       (unsigned long long)bus);
+    }
+    return false;
+}
+
 bool sg_mem_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
                   size_t n)
 {
@@ -28,7 +40,7 @@ bool sg_mem_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, c
     while (n) {
         run = sg_mr_run(mr, to, n, &bus);
         if (!a->host.ops->dma_write(a->host.opaque, bus, p, run)) {
-            return false;
+            return silent(a, mr, bus);
         }
         p += run;
         to += run;
@@ -44,7 +56,7 @@ bool sg_mem_fetch(struct sg_adapter *a, const struct sg_mr *mr, uint64_t to, uin
     while (n) {
         run = sg_mr_run(mr, to, n, &bus);
         if (!a->host.ops->dma_read(a->host.opaque, bus, p, run)) {
-            return false;
+            return silent(a, mr, bus);
         }
         p += run;
         to += run;
@@ -81,7 +93,8 @@ static bool copy_run(struct sg_adapter *a, struct sg_gather *g, uint64_t bus, si
     uint8_t *p = scratch_room(a, g, len);
 
     /* On failure the piece stays, with stale octets: the caller drops the whole list. */
-    return p && a->host.ops->dma_read(a->host.opaque, bus, p, len);
+    g->silent = p && !a->host.ops->dma_read(a->host.opaque, bus, p, len);
+    return p && !g->silent;
 }
 
 /* One contiguous run: mapped in as many pieces as the host chooses, the rest copied. */
@@ -113,7 +126,7 @@ bool sg_mem_gather(struct sg_adapter *a, struct sg_gather *g, const struct sg_mr
     while (len) {
         run = sg_mr_run(mr, to, len, &bus);
         if (!gather_run(a, g, bus, run)) {
-            return false;
+            return g->silent && silent(a, mr, bus);
         }
         to += run;
         len -= run;

@@ -140,6 +140,10 @@ bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, co
         } else {
             ok = ops->dma_write(a->host.opaque, run.bus, p, run.len);
         }
+        if (!ok && sg_checking(a)) {
+            sg_check_found(a, SG_RULE_DMA_MEMORY, sg_object(SG_OBJECT_MR, mr->stag),
+                           "region 0x%x: its memory does not respond to DMA", mr->stag);
+        }
         p += run.len;
         to += run.len;
         n -= run.len;

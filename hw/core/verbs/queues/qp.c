@@ -101,6 +101,14 @@ void sg_qp_fail(struct sg_qp *qp, enum sg_event event, const char *why)
     }
 }
 
+void sg_qp_unreadable(struct sg_qp *qp, const char *why)
+{
+    if (sg_checking(qp->adapter)) {
+        sg_check_found(qp->adapter, SG_RULE_DMA_RING, sg_qp_object(qp), "%s", why);
+    }
+    sg_qp_fail(qp, SG_EV_QP_FATAL, why);
+}
+
 void sg_qp_local_error(struct sg_qp *qp, const char *why)
 {
     qp->local_error = true;
@@ -203,6 +211,9 @@ void sg_qp_complete(struct sg_qp *qp, struct sg_cq *cq, const struct sg_wc *wc)
 {
     qp->counters.completions++;
     qp->counters.errors += wc->status != SG_WC_SUCCESS && wc->status != SG_WC_FLUSH_ERR;
+    if (sg_checking(qp->adapter)) {
+        sg_check_qp_told(qp, wc);
+    }
     sg_cq_post(qp->adapter, cq, wc);
 }
 

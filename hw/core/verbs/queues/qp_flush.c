@@ -35,7 +35,8 @@ void sg_qp_flush_later(struct sg_qp *qp)
 
 static void unreadable(struct sg_qp *qp, const char *queue)
 {
-    sg_guest_error(qp->adapter, "qp %u: %s queue cannot be read", qp->qpn, queue);
+    sg_guest_error(qp->adapter, SG_RULE_DMA_RING, sg_qp_object(qp),
+                   "qp %u: %s queue cannot be read", qp->qpn, queue);
     if (!qp->fatal_reported) {
         qp->fatal_reported = true;
         sg_eq_async(qp->adapter, &(struct sg_async){ .event = SG_EV_QP_FATAL, .id = qp->qpn });

@@ -44,11 +44,33 @@ static void complete(struct sg_qp *qp, struct sg_wc *wc)
     sg_qp_complete(qp, qp->rcq, wc);
 }
 
+/* An entry that was reported already is not reported for what follows from it. */
+static enum sg_rule fault_rule(const struct sg_qp *qp, enum sg_wc_status status)
+{
+    const struct sg_check_sums *sums = qp->srq ? qp->srq->sums : qp->rq.sums;
+
+    if (sums && sums->changed) {
+        return SG_RULE_ENTRY_CHANGED;
+    }
+    if (sg_check_was_silent(qp->adapter)) {
+        return SG_RULE_DMA_MEMORY;
+    }
+    switch (status) {
+    case SG_WC_LOC_QP_OP_ERR: /* nothing else is wrong with a receive in this way */
+        return SG_RULE_ENTRY_INDEX;
+    case SG_WC_LOC_LEN_ERR:
+        return SG_RULE_ENTRY_FORM;
+    default:
+        return SG_RULE_ENTRY_ACCESS;
+    }
+}
+
 static enum sg_recv_status fault(struct sg_qp *qp, enum sg_wc_status status)
 {
     struct sg_wc wc = { .status = status, .ordinal = qp->mem.ordinal };
 
-    sg_guest_error(qp->adapter, "qp %u: receive entry %u: %s", qp->qpn, qp->rq.ring.cons,
+    sg_guest_error(qp->adapter, fault_rule(qp, status), sg_qp_object(qp),
+                   "qp %u: receive entry %u: %s", qp->qpn, qp->rq.ring.cons,
                    sg_wc_status_name(status));
     complete(qp, &wc);
     sg_qp_local_error(qp, "faulty receive entry");
@@ -90,8 +112,11 @@ static enum sg_wc_status take_shared(struct sg_qp *qp)
 {
     enum sg_wc_status status = fetch(qp, &qp->srq->ring, qp->srq->taken);
 
+    if (qp->srq->sums && status != SG_WC_FATAL_ERR) {
+        sg_check_srq_fetched(qp->adapter, qp->srq, qp->srq->taken);
+    }
     if (status == SG_WC_FATAL_ERR) {
-        sg_srq_fail(qp->adapter, qp->srq, "cannot be read");
+        sg_srq_fail(qp->adapter, qp->srq, SG_RULE_DMA_RING, "cannot be read");
     } else {
         sg_srq_taken(qp->adapter, qp->srq);
         qp->rq.ring.prod++;
@@ -165,9 +190,12 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
             status = qp->srq->error ? SG_WC_FATAL_ERR : take_shared(qp);
         } else {
             status = fetch(qp, &rq->ring, rq->ring.cons);
+            if (rq->sums && status != SG_WC_FATAL_ERR) {
+                sg_check_rq_fetched(qp);
+            }
         }
         if (status == SG_WC_FATAL_ERR) {
-            sg_qp_fail(qp, SG_EV_QP_FATAL, "receive queue cannot be read");
+            sg_qp_unreadable(qp, "receive queue cannot be read");
             return SG_RECV_FAULT;
         }
         if (status != SG_WC_SUCCESS) {
@@ -215,22 +243,27 @@ bool sg_rq_flush_one(struct sg_qp *qp)
 void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod)
 {
     struct sg_rq *rq = &qp->rq;
+    const uint32_t before = rq->ring.prod;
 
     if (qp->srq) {
-        sg_guest_error(qp->adapter, "qp %u: receive doorbell, but its queue is a shared one",
-                       qp->qpn);
+        sg_guest_error(qp->adapter, SG_RULE_DB_SHARED, sg_qp_object(qp),
+                       "qp %u: receive doorbell, but its queue is a shared one", qp->qpn);
         return;
     }
     switch (sg_ring_take(&rq->ring, SG_RING_PROD, prod)) {
     case SG_RING_LATE:
         return;
     case SG_RING_BAD:
-        sg_guest_error(qp->adapter, "qp %u: receive doorbell %u beyond the queue (%u to %u)",
-                       qp->qpn, prod, rq->ring.cons, rq->ring.prod);
+        sg_guest_error(qp->adapter, sg_ring_rule(&rq->ring, prod), sg_qp_object(qp),
+                       "qp %u: receive doorbell %u beyond the queue (%u to %u)", qp->qpn, prod,
+                       rq->ring.cons, rq->ring.prod);
         sg_qp_fail(qp, SG_EV_QP_FATAL, "receive doorbell beyond the queue");
         return;
     case SG_RING_NEW:
         break;
+    }
+    if (sg_checking(qp->adapter)) {
+        sg_check_rq_posted(qp, before);
     }
     if (qp->state == SG_QP_ERROR) {
         sg_qp_flush_later(qp);

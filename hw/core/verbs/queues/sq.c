@@ -301,6 +301,22 @@ static struct sg_sq_rec *open_rec(struct sg_qp *qp, const struct sg_wqe_hdr *h,
     return rec;
 }
 
+/* An entry that was reported already is not reported for what follows from it. */
+static enum sg_rule fault_rule(const struct sg_qp *qp, enum sg_wc_status status)
+{
+    if (qp->sq.sums && qp->sq.sums->changed) {
+        return SG_RULE_ENTRY_CHANGED;
+    }
+    if (sg_get_le32(&cur_hdr(&qp->sq)->index) != qp->sq.cur_index) {
+        return SG_RULE_ENTRY_INDEX;
+    }
+    if (sg_check_was_silent(qp->adapter)) {
+        return SG_RULE_DMA_MEMORY;
+    }
+    return status == SG_WC_LOC_PROT_ERR || status == SG_WC_MW_BIND_ERR ? SG_RULE_ENTRY_ACCESS
+                                                                       : SG_RULE_ENTRY_FORM;
+}
+
 /* why: NULL, or more than the status says. */
 static void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status status,
                      const char *why)
@@ -308,9 +324,9 @@ static void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status 
     sg_sq_confirm_until(qp, qp->sq.cur_index); /* no probe will, because the stream ends */
     rec->status = status;
     rec->done = true;
-    sg_guest_error(qp->adapter, "qp %u: send entry %u, opcode %u: %s%s%s", qp->qpn,
-                   qp->sq.cur_index, rec->opcode, sg_wc_status_name(status), why ? ", " : "",
-                   why ? why : "");
+    sg_guest_error(qp->adapter, fault_rule(qp, status), sg_qp_object(qp),
+                   "qp %u: send entry %u, opcode %u: %s%s%s", qp->qpn, qp->sq.cur_index,
+                   rec->opcode, sg_wc_status_name(status), why ? ", " : "", why ? why : "");
     sg_qp_local_error(qp, "faulty work request");
     sg_sq_drain(qp);
 }
@@ -419,8 +435,11 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     }
     status = fetch(qp, &row, &fault);
     if (status == SG_WC_FATAL_ERR) {
-        sg_qp_fail(qp, SG_EV_QP_FATAL, "send queue cannot be read");
+        sg_qp_unreadable(qp, "send queue cannot be read");
         return STEP_STOP;
+    }
+    if (qp->sq.sums) {
+        sg_check_sq_fetched(qp);
     }
     if (status == SG_WC_SUCCESS) {
         pages = admit(qp, row, reads_room);
@@ -545,17 +564,22 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
 void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod)
 {
     struct sg_sq *sq = &qp->sq;
+    const uint32_t before = sq->ring.prod;
 
     switch (sg_ring_take(&sq->ring, SG_RING_PROD, prod)) {
     case SG_RING_LATE:
         return;
     case SG_RING_BAD:
-        sg_guest_error(qp->adapter, "qp %u: send doorbell %u beyond the queue (%u to %u)", qp->qpn,
-                       prod, sq->ring.cons, sq->ring.prod);
+        sg_guest_error(qp->adapter, sg_ring_rule(&sq->ring, prod), sg_qp_object(qp),
+                       "qp %u: send doorbell %u beyond the queue (%u to %u)", qp->qpn, prod,
+                       sq->ring.cons, sq->ring.prod);
         sg_qp_fail(qp, SG_EV_QP_FATAL, "send doorbell beyond the queue");
         return;
     case SG_RING_NEW:
         break;
+    }
+    if (sg_checking(qp->adapter)) {
+        sg_check_sq_posted(qp, before);
     }
     if (qp->peer_left && qp->state == SG_QP_RTS) {
         sg_qp_unreachable(qp, "the peer left before");

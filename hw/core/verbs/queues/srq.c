@@ -47,26 +47,29 @@ void sg_srq_taken(struct sg_adapter *a, struct sg_srq *srq)
     sg_srq_check_limit(a, srq);
 }
 
-void sg_srq_fail(struct sg_adapter *a, struct sg_srq *srq, const char *why)
+void sg_srq_fail(struct sg_adapter *a, struct sg_srq *srq, enum sg_rule rule, const char *why)
 {
     if (srq->error) {
         return;
     }
     srq->error = true;
-    sg_guest_error(a, "shared receive queue %u: %s", srq->srqn, why);
+    sg_guest_error(a, rule, sg_srq_object(srq), "shared receive queue %u: %s", srq->srqn, why);
     sg_eq_async(a, &(struct sg_async){ .event = SG_EV_SRQ_ERROR, .id = srq->srqn });
 }
 
 void sg_srq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
 {
     struct sg_srq *srq = sg_idtab_get(&a->srqs, (uint32_t)value);
-    uint32_t prod = value >> 32;
+    uint32_t prod = value >> 32, before;
 
     if (!srq || srq->uar != page) {
-        sg_guest_error(a, "doorbell page %u: shared receive queue %u is not its own", page,
+        sg_guest_error(a, sg_check_number_rule(a, SG_OBJECT_SRQ, (uint32_t)value, srq),
+                       sg_object_of(page, SG_OBJECT_SRQ, (uint32_t)value),
+                       "doorbell page %u: shared receive queue %u is not its own", page,
                        (uint32_t)value);
         return;
     }
+    before = srq->ring.prod;
     switch (sg_ring_take(&srq->ring, SG_RING_PROD, prod)) {
     case SG_RING_LATE:
         return;
@@ -74,9 +77,12 @@ void sg_srq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
         if (srq->ring.prod - prod <= srq->largest) {
             return; /* a late doorbell, and the ring is smaller by now */
         }
-        sg_srq_fail(a, srq, "doorbell beyond the queue");
+        sg_srq_fail(a, srq, sg_ring_rule(&srq->ring, prod), "doorbell beyond the queue");
         return;
     case SG_RING_NEW:
+        if (sg_checking(a)) {
+            sg_check_srq_posted(a, srq, before);
+        }
         sg_rnr_posted_shared(srq);
     }
 }

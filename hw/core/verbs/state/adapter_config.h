@@ -7,6 +7,7 @@
 
 #include "flash/image.h"
 #include "proto/engine.h"
+#include "verbs/check/check.h"
 
 /* A message without a posted receive: Terminate, or wait (rnr.c); AUTO: by kind of connection. */
 enum sg_rnr_mode { SG_RNR_AUTO, SG_RNR_TERMINATE, SG_RNR_WAIT };
@@ -28,6 +29,7 @@ struct sg_adapter_config {
     char fw_version[16];      /* text, not necessarily terminated by a zero */
     uint32_t fw_version_word; /* SG_REG_FW_VERSION */
     uint8_t rnr;              /* enum sg_rnr_mode */
+    uint8_t check;            /* enum sg_check_mode */
     struct sg_engine_config engine;
 };
 

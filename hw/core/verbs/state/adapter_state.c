@@ -17,12 +17,26 @@ void sg_adapter_kick(struct sg_adapter *a)
     }
 }
 
-void sg_guest_error(struct sg_adapter *a, const char *fmt, ...)
+static void report(struct sg_adapter *a, enum sg_rule rule, struct sg_object o, const char *fmt,
+                   va_list ap)
+{
+    if (sg_check_add(a->check, rule, o, fmt, ap)) {
+        sg_adapter_kick(a);
+    }
+}
+
+void sg_guest_error(struct sg_adapter *a, enum sg_rule rule, struct sg_object o, const char *fmt,
+                    ...)
 {
     char line[200];
     va_list ap;
 
     a->stats.guest_errors++;
+    if (sg_checking(a)) {
+        va_start(ap, fmt);
+        report(a, rule, o, fmt, ap);
+        va_end(ap);
+    }
     if (!a->host.ops->log_enabled(a->host.opaque, SG_LOG_GUEST_ERROR)) {
         return;
     }
@@ -30,4 +44,24 @@ void sg_guest_error(struct sg_adapter *a, const char *fmt, ...)
     vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
     a->host.ops->log(a->host.opaque, SG_LOG_GUEST_ERROR, line);
+}
+
+void sg_check_found(struct sg_adapter *a, enum sg_rule rule, struct sg_object o, const char *fmt,
+                    ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    report(a, rule, o, fmt, ap);
+    va_end(ap);
+}
+
+enum sg_rule sg_check_number_rule(const struct sg_adapter *a, enum sg_object_kind kind, uint32_t id,
+                                  const void *object)
+{
+    if (object) {
+        return SG_RULE_DB_PAGE;
+    }
+    return sg_checking(a) && sg_check_was(a->check, kind, id) ? SG_RULE_DB_GONE
+                                                              : SG_RULE_DB_UNKNOWN;
 }

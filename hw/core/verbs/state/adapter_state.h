@@ -15,6 +15,7 @@
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
 #include "staghorn/regs.h"
+#include "verbs/check/check.h"
 #include "verbs/state/adapter_config.h"
 
 struct sg_admin_queue;
@@ -53,12 +54,15 @@ struct sg_adapter {
     struct sg_adapter_config config;
     struct sg_engine *engine;
     struct sg_flash *flash; /* the host's; NULL: none */
+    struct sg_check *check; /* NULL: off */
 
     uint32_t regs[0x100 / 4]; /* values of the writable registers */
     uint32_t status;          /* SG_STATUS_* */
     uint32_t fatal;           /* enum sg_fatal */
     bool kicked;              /* the host has been asked to call sg_adapter_run() */
     bool running;             /* inside it */
+    bool check_silent;        /* the checker's: memory did not respond, as was reported */
+    bool own_reset;           /* the driver has reset it, and not enabled it since */
     bool quiesce;             /* fatal: connections are still to be reset, */
     uint32_t quiesce_cursor;  /* beginning here in conns */
     uint64_t turn_end;        /* time limit of this turn, ns */
@@ -91,9 +95,45 @@ struct sg_adapter {
 
 /* Asks for a turn, unless one is in progress or requested. */
 void sg_adapter_kick(struct sg_adapter *a);
-/* Counts and logs a breach of the contract by the guest. */
-void sg_guest_error(struct sg_adapter *a, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Counts and logs a breach of the contract by the guest, and reports it to the checker. */
+void sg_guest_error(struct sg_adapter *a, enum sg_rule rule, struct sg_object o, const char *fmt,
+                    ...) __attribute__((format(printf, 4, 5)));
+/* A breach that only the checker sees.  Call it only if there is one. */
+void sg_check_found(struct sg_adapter *a, enum sg_rule rule, struct sg_object o, const char *fmt,
+                    ...) __attribute__((format(printf, 4, 5)));
+
+/* Is the checker on?  It seldom is. */
+static inline bool sg_checking(const struct sg_adapter *a)
+{
+    return __builtin_expect(a->check != NULL, 0);
+}
+
+static inline bool sg_check_strict(const struct sg_adapter *a)
+{
+    return sg_checking(a) && sg_check_mode(a->check) == SG_CHECK_STRICT;
+}
+
+/* The rule that a doorbell breaks whose number names no object, or that of another page. */
+enum sg_rule sg_check_number_rule(const struct sg_adapter *a, enum sg_object_kind kind, uint32_t id,
+                                  const void *object);
+
+/* Was it just reported that memory did not respond?  Then what follows from it is not. */
+static inline bool sg_check_was_silent(struct sg_adapter *a)
+{
+    bool was = a->check_silent;
+
+    a->check_silent = false;
+    return was;
+}
+
+/* For the history of the object. */
+static inline void sg_checked(const struct sg_adapter *a, struct sg_object o,
+                              enum sg_check_what what, uint32_t x, uint32_t y)
+{
+    if (sg_checking(a)) {
+        sg_check_event(a->check, o, what, x, y);
+    }
+}
 
 static inline uint64_t sg_adapter_now(const struct sg_adapter *a)
 {

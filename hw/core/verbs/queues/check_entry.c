@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The driver checker's view of entries: each is read when a doorbell covers it, and again when the
+ * adapter copies it.  What lies behind an entry in its slot is the driver's, and is not compared.
+ *
+ * An entry that does not have its index was not in memory before its doorbell: a write barrier, or
+ * the write-back of a cache, is missing.  It is reported once, and not compared later.
+ */
+#include "verbs/queues/qp.h"
+#include "verbs/queues/srq.h"
+#include "verbs/state/adapter_state.h"
+
+/* Octets of a send entry, at most those of its slot; its opcode may be anything. */
+static size_t send_octets(const uint8_t *e)
+{
+    const struct sg_wqe_hdr *h = (const void *)e;
+    const struct sg_wqe_place *place = (const void *)(h + 1);
+    size_t len = sizeof(*h);
+
+    if (h->opcode == SG_WR_REG_MR || h->opcode == SG_WR_BIND_MW) {
+        return len +
+               (h->opcode == SG_WR_REG_MR ? sizeof(struct sg_wqe_reg) : sizeof(struct sg_wqe_bind));
+    }
+    if (h->opcode == SG_WR_FLUSH || h->opcode == SG_WR_VERIFY) {
+        len += sizeof(*place) + place->hash_len;
+    } else if (h->opcode == SG_WR_FETCH_ADD || h->opcode == SG_WR_CMP_SWAP) {
+        len += sizeof(struct sg_wqe_atomic);
+    }
+    return len + (h->flags & SG_WQE_INLINE ? sg_get_le16(&h->inline_len)
+                                           : h->num_sge * sizeof(struct sg_sge));
+}
+
+static size_t recv_octets(const uint8_t *e)
+{
+    const struct sg_rqe_hdr *h = (const void *)e;
+
+    return sizeof(*h) + h->num_sge * sizeof(struct sg_sge);
+}
+
+static uint32_t index_of(const uint8_t *e, bool send)
+{
+    return send ? sg_get_le32(&((const struct sg_wqe_hdr *)(const void *)e)->index)
+                : sg_get_le32(&((const struct sg_rqe_hdr *)(const void *)e)->index);
+}
+
+/* The sum of the entry at 'index', 0: it cannot be read.  *found: the index that it has. */
+static uint32_t sum_entry(const struct sg_adapter *a, const struct sg_ring *r, bool send,
+                          uint32_t index, uint32_t *found)
+{
+    _Alignas(8) uint8_t e[SG_WQE_STRIDE_MAX];
+    size_t len;
+
+    if (!sg_ring_fetch(r, &a->host, index, 0, e, SG_WQE_STRIDE_MIN)) {
+        return 0;
+    }
+    *found = index_of(e, send);
+    len = send ? send_octets(e) : recv_octets(e);
+    len = SG_MIN(len, (size_t)1 << r->stride_shift);
+    if (len > SG_WQE_STRIDE_MIN && !sg_ring_fetch(r, &a->host, index, SG_WQE_STRIDE_MIN,
+                                                  e + SG_WQE_STRIDE_MIN, len - SG_WQE_STRIDE_MIN)) {
+        return 0;
+    }
+    return sg_check_sum(e, len);
+}
+
+static void posted(struct sg_adapter *a, const struct sg_ring *r, struct sg_check_sums *s,
+                   bool send, uint32_t before, struct sg_object o)
+{
+    const uint32_t end = before + SG_MIN(r->prod - before, (uint32_t)SG_CHECK_POSTED);
+    uint32_t i, sum, found;
+
+    for (i = before; i != r->prod; i++) {
+        sum = i - before < end - before ? sum_entry(a, r, send, i, &found) : 0;
+        if (sum && found != i) {
+            sg_check_found(a, SG_RULE_ENTRY_INDEX, o,
+                           "%s entry %u is not in memory at its doorbell: it has index %u",
+                           send ? "send" : "receive", i, found);
+            sum = 0;
+        }
+        s->sum[i & (s->entries - 1)] = sum;
+    }
+}
+
+static void fetched(struct sg_adapter *a, const struct sg_ring *r, struct sg_check_sums *s,
+                    bool send, uint32_t index, struct sg_object o)
+{
+    uint32_t *then = &s->sum[index & (s->entries - 1)], found, now;
+
+    s->changed = false;
+    if (!*then) {
+        return;
+    }
+    now = sum_entry(a, r, send, index, &found);
+    if (now && now != *then) {
+        s->changed = true;
+        *then = now;
+        sg_check_found(a, SG_RULE_ENTRY_CHANGED, o,
+                       "%s entry %u was changed between its doorbell and its completion",
+                       send ? "send" : "receive", index);
+    }
+}
+
+/* More entries than the ring has slots whose completion the driver knows. */
+static void check_told(struct sg_adapter *a, const struct sg_ring *r, const struct sg_check_sums *s,
+                       const char *queue, struct sg_object o)
+{
+    if (r->prod - s->told > r->entries) {
+        sg_check_found(a, SG_RULE_RING_UNTOLD, o,
+                       "%s queue: posted up to %u, reported as complete up to %u, %u entries",
+                       queue, r->prod, s->told, r->entries);
+    }
+}
+
+void sg_check_sq_posted(struct sg_qp *qp, uint32_t before)
+{
+    struct sg_sq *sq = &qp->sq;
+
+    sg_checked(qp->adapter, sg_qp_object(qp), SG_DID_POST, sq->ring.prod, before);
+    if (sq->sums) {
+        check_told(qp->adapter, &sq->ring, sq->sums, "send", sg_qp_object(qp));
+        posted(qp->adapter, &sq->ring, sq->sums, true, before, sg_qp_object(qp));
+    }
+}
+
+void sg_check_sq_fetched(struct sg_qp *qp)
+{
+    fetched(qp->adapter, &qp->sq.ring, qp->sq.sums, true, qp->sq.next, sg_qp_object(qp));
+}
+
+void sg_check_rq_posted(struct sg_qp *qp, uint32_t before)
+{
+    struct sg_rq *rq = &qp->rq;
+
+    sg_checked(qp->adapter, sg_qp_object(qp), SG_DID_POST_RECV, rq->ring.prod, before);
+    if (rq->sums) {
+        check_told(qp->adapter, &rq->ring, rq->sums, "receive", sg_qp_object(qp));
+        posted(qp->adapter, &rq->ring, rq->sums, false, before, sg_qp_object(qp));
+    }
+}
+
+void sg_check_rq_fetched(struct sg_qp *qp)
+{
+    fetched(qp->adapter, &qp->rq.ring, qp->rq.sums, false, qp->rq.ring.cons, sg_qp_object(qp));
+}
+
+void sg_check_srq_posted(struct sg_adapter *a, struct sg_srq *srq, uint32_t before)
+{
+    sg_checked(a, sg_srq_object(srq), SG_DID_POST, srq->ring.prod, before);
+    if (srq->sums) {
+        posted(a, &srq->ring, srq->sums, false, before, sg_srq_object(srq));
+    }
+}
+
+void sg_check_srq_fetched(struct sg_adapter *a, struct sg_srq *srq, uint32_t index)
+{
+    fetched(a, &srq->ring, srq->sums, false, index, sg_srq_object(srq));
+}
+
+void sg_check_qp_told(struct sg_qp *qp, const struct sg_wc *wc)
+{
+    const bool recv = wc->flags & SG_CQE_RECV;
+    struct sg_check_sums *s = recv ? qp->rq.sums : qp->sq.sums;
+
+    sg_checked(qp->adapter, sg_qp_object(qp), SG_DID_COMPLETE, wc->wr_index, wc->status);
+    if (s) {
+        s->told = wc->wr_index + 1;
+    }
+}
