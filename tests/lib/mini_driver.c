@@ -92,9 +92,14 @@ static void write64(struct md *md, uint32_t reg, uint64_t value)
 void md_new(struct md *md, struct test_host *h, struct sg_stream_net *net,
             const struct sg_adapter_config *config)
 {
+    struct sg_adapter_config c = *config;
+
     md_attach(md, &direct_ops, md);
     md->h = h;
-    md->a = sg_adapter_new(&h->host, net, config);
+    if (c.check == SG_CHECK_OFF) {
+        c.check = (uint8_t)test_host_check();
+    }
+    md->a = sg_adapter_new(&h->host, net, &c);
 }
 
 void md_setup_rings(struct md *md)

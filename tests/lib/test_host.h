@@ -67,6 +67,8 @@ void *test_host_ptr(struct test_host *h, uint64_t addr);
 /* Is there a kept log line that contains this? */
 bool test_host_logged(const struct test_host *h, const char *part);
 bool test_host_take_kick(struct test_host *h);
+/* The driver checker's mode for adapters of tests, from SG_TEST_CHECK (off, warn, strict). */
+unsigned test_host_check(void);
 /*
  * Index of the first kept step from 'from' on that raised vector 'addr', or wrote or stored the
  * octet at addr; -1: none.

@@ -220,6 +220,7 @@ static void begin_side(struct bu_world *w, int i)
     config.max_qp = 1000 + i;
     config.max_qp_wr = 3000; /* not a power of two */
     config.max_inline = 100;
+    config.check = (uint8_t)test_host_check();
     test_host_init(&s->h, BU_MEM, 77 + i);
     s->h.raised[0] = s->h.raised[1] = 1; /* before MSI-X was enabled, so lost */
     s->m = machine;
