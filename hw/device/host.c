@@ -12,6 +12,10 @@
 #include "qemu/guest-random.h"
 #include "qemu/main-loop.h"
 #include "block/aio.h"
+#include "hw/core/cpu.h"
+#include "persist/cpu_track.h"
+#include "system/hw_accel.h"
+#include "system/tcg.h"
 #include "trace.h"
 #include "staghorn.h"
 
@@ -129,6 +133,24 @@ static void host_random(void *opaque, void *buf, size_t len)
     qemu_guest_getrandom_nofail(buf, len);
 }
 
+/* Called in the middle of the access, or in a bottom half, which is no processor's. */
+static bool host_where(void *opaque, struct sg_where *where)
+{
+    CPUState *cpu = current_cpu;
+
+    if (!cpu) {
+        return false;
+    }
+    where->cpu = cpu->cpu_index;
+    if (tcg_enabled()) {
+        where->pc = staghorn_cpu_source(cpu, cpu->mem_io_pc).at;
+    } else {
+        cpu_synchronize_state(cpu);
+        where->pc = cpu->cc->get_pc(cpu);
+    }
+    return true;
+}
+
 static bool host_log_enabled(void *opaque, enum sg_log_class cls)
 {
     switch (cls) {
@@ -138,6 +160,8 @@ static bool host_log_enabled(void *opaque, enum sg_log_class cls)
         return trace_event_get_state(TRACE_STAGHORN_PEER);
     case SG_LOG_FAILURE:
         return trace_event_get_state(TRACE_STAGHORN_FAILURE);
+    case SG_LOG_CHECK:
+        return trace_event_get_state(TRACE_STAGHORN_CHECK);
     case SG_LOG_STATE:
         return trace_event_get_state(TRACE_STAGHORN_STATE);
     default:
@@ -161,6 +185,9 @@ static void host_log(void *opaque, enum sg_log_class cls, const char *line)
     case SG_LOG_FAILURE:
         trace_staghorn_failure(id, line);
         break;
+    case SG_LOG_CHECK:
+        trace_staghorn_check(id, line);
+        break;
     case SG_LOG_STATE:
         trace_staghorn_state(id, line);
         break;
@@ -182,6 +209,7 @@ const struct sg_host_ops staghorn_host_ops = {
     .raise = host_raise,
     .random = host_random,
     .pm_last_cut = staghorn_last_cut,
+    .where = host_where,
     .log_enabled = host_log_enabled,
     .log = host_log,
 };

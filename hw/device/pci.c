@@ -179,6 +179,10 @@ static bool config_init(StaghornState *s, Error **errp)
         error_setg(errp, "rnr takes auto, terminate or wait: a message and no receive posted");
         return false;
     }
+    if (s->check && !staghorn_check_parse(s->check, &s->config.check)) {
+        error_setg(errp, "check takes off, warn or strict: the checker of the driver");
+        return false;
+    }
     e->max_ird = s->max_ird;
     e->max_ord = s->max_ord;
     e->rtr_mask = (s->rtr_send ? SG_RTR_SEND : 0) | (s->rtr_write ? SG_RTR_WRITE : 0) |
@@ -401,6 +405,7 @@ static const Property staghorn_properties[] = {
     DEFINE_PROP_RECORDED("features", StaghornState, config.features, uint32, uint32_t),
     DEFINE_PROP_UNSIGNED_NODEFAULT("max-host-memory", StaghornState, config.max_host_memory,
                                    qdev_prop_size, uint64_t),
+    DEFINE_PROP_STRING("check", StaghornState, check),
     DEFINE_PROP_BOOL("flash-write", StaghornState, flash_write, false),
     DEFINE_PROP_UINT32("peer-timeout", StaghornState, peer_timeout, 60),
     DEFINE_PROP_SIZE("tcp-window", StaghornState, tcp_window, 1024 * 1024),
@@ -469,6 +474,7 @@ static void staghorn_class_init(ObjectClass *klass, void *data)
     object_class_property_add_bool(klass, "fatal", get_fatal, set_fatal);
     object_class_property_add(klass, "host-memory", "size", get_host_memory, NULL, NULL, NULL);
     staghorn_port_class_init(klass);
+    staghorn_check_class_init(klass);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 }
 

@@ -61,7 +61,7 @@ struct StaghornState {
 
     /* Properties that need conversion. */
     uint32_t max_ird, max_ord;
-    char *commit, *rnr, *wire;
+    char *commit, *rnr, *wire, *check;
     bool rtr_send, rtr_write, rtr_read;
     bool flash_write;
     uint32_t peer_timeout;                /* seconds, 0: none */
@@ -137,6 +137,10 @@ void staghorn_pm_reset(StaghornState *s);
 bool staghorn_is_powered_off(const StaghornState *s);
 /* A CPU writes to the adapter: its earlier stores are in memory. */
 void staghorn_cpus_sync(StaghornState *s);
+
+/* check.c: the driver checker. */
+bool staghorn_check_parse(const char *text, uint8_t *mode);
+void staghorn_check_class_init(ObjectClass *klass);
 
 /* netport.c */
 void staghorn_port_class_init(ObjectClass *klass);
