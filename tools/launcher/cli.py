@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-from . import accel, agent, crash, debugging, domain, errors, firmware, impair, lab, paths
+from . import accel, agent, crash, debugging, domain, errors, firmware, impair, lab, lint, paths
 from . import plug, ports, reload, transfer, up_options
 from . import console as console_module
 from .errors import LabError, UsageError
@@ -262,6 +262,10 @@ def do_impair(args):
     return 0
 
 
+def do_lint(args):
+    return lint.run(LabFolder(args.lab), args, emit)
+
+
 def do_unplug(args):
     plug.unplug(LabFolder(args.lab), args.vm, args.adapter)
     found = {"vm": args.vm, "adapter": args.adapter, "plugged": False}
@@ -448,6 +452,17 @@ def _add_reload(verbs, vm):
     )
 
 
+def _add_lint(verbs, vm):
+    _add_simple(
+        verbs,
+        "lint",
+        do_lint,
+        "show what the driver checker reports about a VM's driver (up --device-prop check=warn); "
+        "the status is 1 if the driver made mistakes",
+        vm,
+    ).add_argument("-f", "--follow", action="store_true", help="show new reports until the VM ends")
+
+
 def _add_impair(verbs):
     _add_simple(
         verbs,
@@ -536,6 +551,7 @@ def make_parser():
         "pull the Ethernet cable of a VM's adapter, or plug it in again",
         vm + [("state", {"choices": ("up", "down")})] + which,
     )
+    _add_lint(verbs, vm)
     _add_impair(verbs)
     crash.add(verbs)
     _add_simple(

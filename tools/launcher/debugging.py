@@ -19,7 +19,7 @@ from .errors import UsageError
 LOG, CONSOLE = "device.log", "console.log"
 # Limit of each file in octets; the file before it may be as long.
 LOG_LIMIT, CONSOLE_LIMIT = 4 << 20, 32 << 20
-ALWAYS = ("staghorn_peer", "staghorn_failure")
+ALWAYS = ("staghorn_peer", "staghorn_failure", "staghorn_check")
 # This event repeats the adapter's guest errors, which are logged in any case.
 TWICE = "staghorn_guest"
 SOCKET_PATH_MAX = 107  # what gdb can connect to
