@@ -28,7 +28,8 @@ static struct bring_up_end {
 } ends[2];
 
 static uint32_t listener;
-static unsigned expected_errors; /* guest errors of both sides that a test wants */
+static unsigned expected_errors;      /* guest errors of both sides that a test wants */
+static bool expected_rules[SG_RULES]; /* of the driver checker, if there is one */
 
 #define OK(call) T_EQ_INT(call, BU_OK)
 
@@ -36,6 +37,7 @@ static T_UNUSED void begin_machines(void)
 {
     bu_world_begin(&world);
     expected_errors = 0;
+    memset(expected_rules, 0, sizeof(expected_rules));
     for (int i = 0; i < 2; i++) {
         ends[i] = (struct bring_up_end){
             .s = &world.side[i],
@@ -55,10 +57,30 @@ static T_UNUSED void start_both(void)
     }
 }
 
+/* With SG_TEST_CHECK: a driver is reported for what the test makes it do, and for nothing else. */
+static T_UNUSED void check_rules_of(const struct sg_check *c)
+{
+    uint64_t n, end;
+
+    if (!c) {
+        return;
+    }
+    for (sg_check_range(c, &n, &end); n < end; n++) {
+        const struct sg_check_report *r = sg_check_get(c, n);
+        const struct sg_rule_info *info = sg_rule_info(r->rule);
+
+        T_CONTEXT("%s: %s", info->name, r->text);
+        T_TRUE(info->end == SG_RULE_ADVICE || expected_rules[r->rule]);
+    }
+}
+
 static T_UNUSED void stop_both(void)
 {
     for (int i = 0; i < 2; i++) {
         drv->stop(ends[i].d);
+    }
+    for (int i = 0; i < 2; i++) {
+        check_rules_of(sg_adapter_check(world.side[i].a));
     }
     T_EQ_U64(world.side[0].h.guest_errors + world.side[1].h.guest_errors, expected_errors);
     bu_world_pass(&world, 1000000000ull);

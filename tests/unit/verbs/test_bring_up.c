@@ -98,6 +98,8 @@ static void commands_and_statuses(void)
     T_EQ_INT(drv->pd_destroy(ends[0].d, pd[0]), SG_EBUSY);
     T_EQ_INT(drv->mr_create(ends[0].d, pd[1], bus, 1000, RIGHTS, &other), SG_ENOENT);
     expected_errors++;
+    expected_rules[SG_RULE_ADMIN_GONE] = expected_rules[SG_RULE_ADMIN_BUSY] = true;
+    expected_rules[SG_RULE_ADMIN_FIELD] = true;
     T_EQ_INT(drv->mr_create(ends[0].d, pd[0], bus, 1000, 0x8000, &other), SG_EINVAL);
     OK(drv->mr_destroy(ends[0].d, stag));
     OK(drv->mr_destroy(ends[0].d, other));
@@ -297,6 +299,7 @@ static void local_error_flushes(void)
     send(0, wr);
     send(0, local(&ends[0], SG_WR_SEND, 2, 0, 10));
     expected_errors++; /* the faulty entry */
+    expected_rules[SG_RULE_ENTRY_ACCESS] = true;
     expect(&ends[0], 1, SG_WC_LOC_PROT_ERR);
     expect(&ends[0], 2, SG_WC_FLUSH_ERR);
     expect(&ends[0], 50, SG_WC_FLUSH_ERR);

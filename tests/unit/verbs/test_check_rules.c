@@ -668,13 +668,16 @@ static void a_good_driver_is_not_reported(void)
 /* Without the checker the same mistakes have the effects of the other tests, and no report. */
 static void off_is_off(void)
 {
+    if (test_host_check()) {
+        T_SKIP("SG_TEST_CHECK gives each adapter a checker");
+    }
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         T_CONTEXT("row %u, %s", i, sg_rule_info(rows[i].rule)->name);
         begin_checked(SG_CHECK_OFF, rows[i].flags & BARE);
         rows[i].mistake();
         pair_settle(&pair);
         T_TRUE(md_read(MD, SG_REG_FATAL) != SG_FATAL_CHECK);
-        T_TRUE(!sg_adapter_check(MD->a) || test_host_check());
+        T_TRUE(!sg_adapter_check(MD->a));
         stop();
     }
 }

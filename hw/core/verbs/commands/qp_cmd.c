@@ -98,7 +98,8 @@ static struct sg_qp *new_qp(struct sg_adapter *a, const struct sg_cmd_create_qp 
     size_t sq_stride = sg_get_le16(&c->sq_stride);
     size_t rq_stride = srq ? 1u << srq->ring.stride_shift : sg_get_le16(&c->rq_stride);
     size_t rows = c->sq_max_sge * sizeof(struct sg_mr *);
-    size_t octets = sizeof(struct sg_qp) + sq_stride + rq_stride + rows;
+    size_t sums = sg_checking(a) ? sizeof(struct sg_qp_sums) : 0;
+    size_t octets = sizeof(struct sg_qp) + sq_stride + rq_stride + rows + sums;
     struct sg_qp *qp = sg_account_object(&a->account, octets);
 
     if (!qp) {
@@ -155,8 +156,10 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
     qp->sq.max_sge = c->sq_max_sge;
     qp->sq.max_inline = sg_get_le16(&c->max_inline);
     qp->rq.max_sge = srq ? srq->max_sge : c->rq_max_sge;
-    qp->sq.sums = sg_check_sums_new(a->check, qp->sq.ring.entries);
-    qp->rq.sums = srq ? NULL : sg_check_sums_new(a->check, qp->rq.ring.entries);
+    if (sg_checking(a)) {
+        sg_qp_sums(qp)->sq = sg_check_sums_new(a->check, qp->sq.ring.entries);
+        sg_qp_sums(qp)->rq = srq ? NULL : sg_check_sums_new(a->check, qp->rq.ring.entries);
+    }
     pd->users++;
     if (srq) {
         srq->users++;
@@ -291,8 +294,10 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_idtab_free(&a->qps, qp->qpn);
     sg_ring_fini(&qp->sq.ring, &a->host);
     sg_ring_fini(&qp->rq.ring, &a->host);
-    sg_check_sums_free(a->check, qp->sq.sums);
-    sg_check_sums_free(a->check, qp->rq.sums);
+    if (sg_checking(a)) {
+        sg_check_sums_free(a->check, sg_qp_sums(qp)->sq);
+        sg_check_sums_free(a->check, sg_qp_sums(qp)->rq);
+    }
     for (uint32_t i = qp->sq.ring.cons; i != qp->sq.next; i++) {
         sg_scatter_drop(qp, sg_sq_rec(&qp->sq, i));
     }

@@ -113,34 +113,60 @@ static void check_told(struct sg_adapter *a, const struct sg_ring *r, const stru
 
 void sg_check_sq_posted(struct sg_qp *qp, uint32_t before)
 {
-    struct sg_sq *sq = &qp->sq;
+    struct sg_check_sums *s = sg_qp_sums(qp)->sq;
+    struct sg_ring *r = &qp->sq.ring;
 
-    sg_checked(qp->adapter, sg_qp_object(qp), SG_DID_POST, sq->ring.prod, before);
-    if (sq->sums) {
-        check_told(qp->adapter, &sq->ring, sq->sums, "send", sg_qp_object(qp));
-        posted(qp->adapter, &sq->ring, sq->sums, true, before, sg_qp_object(qp));
+    sg_checked(qp->adapter, sg_qp_object(qp), SG_DID_POST, r->prod, before);
+    if (s) {
+        check_told(qp->adapter, r, s, "send", sg_qp_object(qp));
+        posted(qp->adapter, r, s, true, before, sg_qp_object(qp));
     }
 }
 
 void sg_check_sq_fetched(struct sg_qp *qp)
 {
-    fetched(qp->adapter, &qp->sq.ring, qp->sq.sums, true, qp->sq.next, sg_qp_object(qp));
+    struct sg_check_sums *s = sg_qp_sums(qp)->sq;
+
+    if (s) {
+        fetched(qp->adapter, &qp->sq.ring, s, true, qp->sq.next, sg_qp_object(qp));
+    }
 }
 
 void sg_check_rq_posted(struct sg_qp *qp, uint32_t before)
 {
-    struct sg_rq *rq = &qp->rq;
+    struct sg_check_sums *s = sg_qp_sums(qp)->rq;
+    struct sg_ring *r = &qp->rq.ring;
 
-    sg_checked(qp->adapter, sg_qp_object(qp), SG_DID_POST_RECV, rq->ring.prod, before);
-    if (rq->sums) {
-        check_told(qp->adapter, &rq->ring, rq->sums, "receive", sg_qp_object(qp));
-        posted(qp->adapter, &rq->ring, rq->sums, false, before, sg_qp_object(qp));
+    sg_checked(qp->adapter, sg_qp_object(qp), SG_DID_POST_RECV, r->prod, before);
+    if (s) {
+        check_told(qp->adapter, r, s, "receive", sg_qp_object(qp));
+        posted(qp->adapter, r, s, false, before, sg_qp_object(qp));
     }
 }
 
 void sg_check_rq_fetched(struct sg_qp *qp)
 {
-    fetched(qp->adapter, &qp->rq.ring, qp->rq.sums, false, qp->rq.ring.cons, sg_qp_object(qp));
+    struct sg_check_sums *s = sg_qp_sums(qp)->rq;
+
+    if (s) {
+        fetched(qp->adapter, &qp->rq.ring, s, false, qp->rq.ring.cons, sg_qp_object(qp));
+    }
+}
+
+bool sg_check_sq_changed(struct sg_qp *qp)
+{
+    return sg_checking(qp->adapter) && sg_qp_sums(qp)->sq && sg_qp_sums(qp)->sq->changed;
+}
+
+bool sg_check_rq_changed(struct sg_qp *qp)
+{
+    const struct sg_check_sums *s;
+
+    if (!sg_checking(qp->adapter)) {
+        return false;
+    }
+    s = qp->srq ? qp->srq->sums : sg_qp_sums(qp)->rq;
+    return s && s->changed;
 }
 
 void sg_check_srq_posted(struct sg_adapter *a, struct sg_srq *srq, uint32_t before)
@@ -159,7 +185,7 @@ void sg_check_srq_fetched(struct sg_adapter *a, struct sg_srq *srq, uint32_t ind
 void sg_check_qp_told(struct sg_qp *qp, const struct sg_wc *wc)
 {
     const bool recv = wc->flags & SG_CQE_RECV;
-    struct sg_check_sums *s = recv ? qp->rq.sums : qp->sq.sums;
+    struct sg_check_sums *s = recv ? sg_qp_sums(qp)->rq : sg_qp_sums(qp)->sq;
 
     sg_checked(qp->adapter, sg_qp_object(qp), SG_DID_COMPLETE, wc->wr_index, wc->status);
     if (s) {

@@ -66,7 +66,6 @@ struct sg_sq {
      * The message being sent: private copy of its entry, and the rows of its elements.  Both, and
      * the receive queue's copy, are sized for what this queue pair may post, behind the struct.
      */
-    struct sg_check_sums *sums; /* NULL: the checker is off */
     uint32_t cur_index;
     uint64_t cur_epoch;    /* of the protection table when cur_mr was looked up */
     uint16_t cur_body;     /* where elements or inline octets begin in cur */
@@ -85,9 +84,8 @@ struct sg_rq {
     uint8_t max_sge;
     bool cur_valid; /* cur is the copy of entry cons */
     uint8_t cur_sges;
-    uint64_t cur_len;           /* octets of room */
-    struct sg_check_sums *sums; /* NULL: the checker is off */
-    uint8_t *cur;               /* a slot, aligned to 8 as the send queue's */
+    uint64_t cur_len; /* octets of room */
+    uint8_t *cur;     /* a slot, aligned to 8 as the send queue's */
 };
 
 /* Actions on the connection that an upcall may not do itself. */
@@ -165,9 +163,9 @@ const char *sg_wc_status_name(unsigned status);
 void sg_qp_set_state(struct sg_qp *qp, enum sg_qp_state state, const char *why);
 /* The queue pair cannot continue: ERROR, the connection ends; event unless SG_EV_NONE. */
 void sg_qp_fail(struct sg_qp *qp, enum sg_event event, const char *why);
-/* A request of ours is faulty: TERMINATE; the rest is flushed when the stream is down. */
 /* A ring that does not respond to DMA: the driver took its memory away. */
 void sg_qp_unreadable(struct sg_qp *qp, const char *why);
+/* A request of ours is faulty: TERMINATE; the rest is flushed when the stream is down. */
 void sg_qp_local_error(struct sg_qp *qp, const char *why);
 void sg_qp_defer(struct sg_qp *qp, enum sg_qp_deferred what);
 /* True: there is more. */
@@ -195,7 +193,20 @@ void sg_qp_complete(struct sg_qp *qp, struct sg_cq *cq, const struct sg_wc *wc);
 void sg_qp_flush_later(struct sg_qp *qp);
 bool sg_qp_run_flush(struct sg_adapter *a);
 
-/* check_entry.c; 'fetched' only if the queue has sums. */
+/*
+ * check_entry.c; only if there is a checker.  What it knows of the queues is the last part of the
+ * queue pair's memory, so without a checker a queue pair is no larger.
+ */
+struct sg_qp_sums {
+    struct sg_check_sums *sq, *rq; /* NULL: none */
+};
+static inline struct sg_qp_sums *sg_qp_sums(struct sg_qp *qp)
+{
+    return (void *)((uint8_t *)qp + qp->octets - sizeof(struct sg_qp_sums));
+}
+/* Was the entry that was copied last reported as changed? */
+bool sg_check_sq_changed(struct sg_qp *qp);
+bool sg_check_rq_changed(struct sg_qp *qp);
 static inline struct sg_object sg_qp_object(const struct sg_qp *qp)
 {
     return sg_object_of(qp->uar, SG_OBJECT_QP, qp->qpn);

@@ -45,11 +45,9 @@ static void complete(struct sg_qp *qp, struct sg_wc *wc)
 }
 
 /* An entry that was reported already is not reported for what follows from it. */
-static enum sg_rule fault_rule(const struct sg_qp *qp, enum sg_wc_status status)
+static enum sg_rule fault_rule(struct sg_qp *qp, enum sg_wc_status status)
 {
-    const struct sg_check_sums *sums = qp->srq ? qp->srq->sums : qp->rq.sums;
-
-    if (sums && sums->changed) {
+    if (sg_check_rq_changed(qp)) {
         return SG_RULE_ENTRY_CHANGED;
     }
     if (sg_check_was_silent(qp->adapter)) {
@@ -190,7 +188,7 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
             status = qp->srq->error ? SG_WC_FATAL_ERR : take_shared(qp);
         } else {
             status = fetch(qp, &rq->ring, rq->ring.cons);
-            if (rq->sums && status != SG_WC_FATAL_ERR) {
+            if (sg_checking(qp->adapter) && status != SG_WC_FATAL_ERR) {
                 sg_check_rq_fetched(qp);
             }
         }

@@ -302,9 +302,9 @@ static struct sg_sq_rec *open_rec(struct sg_qp *qp, const struct sg_wqe_hdr *h,
 }
 
 /* An entry that was reported already is not reported for what follows from it. */
-static enum sg_rule fault_rule(const struct sg_qp *qp, enum sg_wc_status status)
+static enum sg_rule fault_rule(struct sg_qp *qp, enum sg_wc_status status)
 {
-    if (qp->sq.sums && qp->sq.sums->changed) {
+    if (sg_check_sq_changed(qp)) {
         return SG_RULE_ENTRY_CHANGED;
     }
     if (sg_get_le32(&cur_hdr(&qp->sq)->index) != qp->sq.cur_index) {
@@ -438,7 +438,7 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         sg_qp_unreadable(qp, "send queue cannot be read");
         return STEP_STOP;
     }
-    if (qp->sq.sums) {
+    if (sg_checking(qp->adapter)) {
         sg_check_sq_fetched(qp);
     }
     if (status == SG_WC_SUCCESS) {
