@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of the verb lint without a VM: reports of the driver checker as text and as a status."""
+import argparse
+import contextlib
+import io
+import json
+import sys
+from pathlib import Path
+
+import cases
+
+TOP = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(TOP / "tools"))
+from launcher import errors, lint  # noqa: E402
+
+CASES = []
+REPORT = {
+    "number": 3,
+    "rule": "CQ-ARM",
+    "section": "registers.md#doorbells",
+    "strict": "ends",
+    "object": "cq 1",
+    "text": "completion queue 1: consumer index 9, producer index 0",
+    "ns": 5000000,
+    "last_ns": 6000000,
+    "count": 2,
+    "cpu": 3,
+    "pc": "0xffffffff81001234",
+    "events": [{"ns": 3000000, "text": "command, opcode 0x18, status 0"}],
+}
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+class Folder:
+    """A lab with one VM that runs."""
+
+    data = {"vms": {"alpha": {"driver": "staghorn", "adapters": [], "process": None}}}
+
+    def running(self, name):
+        return self.data["vms"][name]
+
+
+class Monitor:
+    """QEMU's answers: the adapter's mode and its reports."""
+
+    mode, reports = "warn", []
+
+    def __init__(self, *_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def run(self, command, path, property):  # pylint: disable=redefined-builtin
+        assert command == "qom-get" and path == "r0"
+        return {"check": self.mode, "check-reports": json.dumps(self.reports)}[property]
+
+
+def lint_of(mode, reports, as_json=False):
+    """(status, what was printed) of `lint alpha`."""
+    lint.Monitor = Monitor
+    Monitor.mode, Monitor.reports = mode, reports
+    out = io.StringIO()
+    args = argparse.Namespace(vm="alpha", follow=False, json=as_json)
+    with contextlib.redirect_stdout(out):
+        status = lint.run(
+            Folder(), args, lambda a, found, text: print(json.dumps(found) if a.json else text)
+        )
+    return status, out.getvalue()
+
+
+@case
+def text(_folder):
+    """a report as text: rule, object, processor, number of times, section, history"""
+    status, shown = lint_of("warn", [REPORT])
+    assert status == 1
+    assert shown.splitlines()[0] == "r0: CQ-ARM, cq 1, cpu 3 at 0xffffffff81001234, 2 times"
+    assert "section: docs/manual/registers.md#doorbells" in shown
+    assert "2.000 ms before: command, opcode 0x18, status 0" in shown
+    assert shown.splitlines()[-1] == "1 reports: CQ-ARM"
+
+
+@case
+def as_json(_folder):
+    """as JSON, with the adapter"""
+    status, shown = lint_of("strict", [REPORT], True)
+    assert status == 1
+    assert json.loads(shown) == [dict(REPORT, adapter="r0")]
+
+
+@case
+def good_driver(_folder):
+    """no reports, or advice alone: the status is 0"""
+    assert lint_of("warn", []) == (0, "no reports\n")
+    assert lint_of("warn", [dict(REPORT, strict="advice")])[0] == 0
+
+
+@case
+def off(_folder):
+    """a checker that is off is an error that says how to switch it on"""
+    for mode in ("off", "", None):
+        try:
+            lint_of(mode, [REPORT])
+        except errors.UsageError as error:
+            assert "check=warn" in error.text()
+        else:
+            raise AssertionError("no error with check=%s" % mode)
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))
