@@ -24,7 +24,7 @@ ROWS = (
     (r"firmware/", ("unit/firmware/*", "unit/flash/*", "build/test_firmware")),
     (r"guest-driver/provider/", ("unit/provider/*",)),
     (r"tests/build/(test_\w+)\.py$", (r"build/\1",)),
-    (r"docs/manual/", ("style/layout",)),
+    (r"docs/manual/|hw/core/verbs/check/", ("style/layout", "style/rules")),
     (r"tools/|tests/build/|tests/vm/lib/|configure$|staghorn$", ("build/*",)),
 )
 HINTS = (
