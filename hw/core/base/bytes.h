@@ -43,6 +43,9 @@ __attribute__((noreturn, cold)) static inline void sg_assert_fail(const char *co
     abort();
 }
 
+/* A function for what seldom happens: its callers are laid out as if it never did. */
+#define SG_COLD __attribute__((cold, noinline))
+
 /* Powers of two and alignment.  @align must be a power of two. */
 
 static inline bool sg_is_pow2(uint64_t v)

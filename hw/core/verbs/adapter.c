@@ -106,6 +106,7 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
     if (config->check != SG_CHECK_OFF) {
         a->check = sg_check_new(&a->host, config->check);
     }
+    sg_adapter_hang_bells(a);
     a->scratch->buf = g_malloc(SG_SCRATCH_SIZE);
     a->hash_piece = g_malloc(SG_HASH_PIECE);
     a->engine = sg_engine_new(&a->host, a->net, &a->config.engine, &sg_cm_engine_ops);
@@ -118,6 +119,7 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
 static void end(struct sg_adapter *a)
 {
     sg_reg_drop(a);
+    sg_check_sums_free(a->check, a->admin->sums);
     memset(a->admin, 0, sizeof(*a->admin));
     sg_pm_complete_all_writes(a);
     sg_eq_destroy_all(a);
@@ -155,7 +157,7 @@ void sg_adapter_disable(struct sg_adapter *a)
     memset(&a->stats, 0, sizeof(a->stats));
     a->status &= SG_STATUS_LINK_UP;
     a->fatal = SG_FATAL_NONE;
-    a->quiesce = false;
+    a->due = 0;
     a->quiesce_cursor = 0;
     if (sg_checking(a)) {
         sg_check_reset(a->check);
@@ -206,9 +208,6 @@ static uint64_t run_timers(struct sg_adapter *a)
     engine = sg_engine_run(a->engine, now);
     sg_timerq_run(&a->timers, now);
     own = sg_timerq_next(&a->timers);
-    if (sg_checking(a)) {
-        own = SG_MIN(own, sg_eq_check_answers(a, now));
-    }
     return SG_MIN(own, SG_MIN(engine, net));
 }
 
@@ -227,20 +226,30 @@ static bool run_deferred(struct sg_adapter *a)
     return !sg_list_empty(&a->deferred) && sg_qp_run_deferred(a);
 }
 
+/* What few turns have to do; returns whether some is left. */
+static SG_COLD bool run_due(struct sg_adapter *a)
+{
+    if (a->due & SG_DUE_CHECK) {
+        a->due &= (uint8_t)~SG_DUE_CHECK;
+        sg_check_end_due(a);
+    }
+    if (a->due & SG_DUE_QUIESCE && !sg_cm_quiesce(a)) {
+        a->due &= (uint8_t)~SG_DUE_QUIESCE;
+    }
+    return a->due;
+}
+
 bool sg_adapter_run(struct sg_adapter *a, size_t budget)
 {
     uint64_t deadline;
-    bool more = false;
+    bool more;
 
     sg_assert(!a->running);
     a->running = true;
     a->kicked = false;
     a->turn_end = sg_adapter_now(a) + SG_TURN_NS;
-    if (sg_checking(a)) {
-        sg_check_end_due(a);
-    }
-    a->quiesce = a->quiesce && sg_cm_quiesce(a);
-    more = run_leftovers(a) || a->quiesce;
+    more = a->due && run_due(a);
+    more |= run_leftovers(a);
     if (sg_adapter_alive(a) && !a->ending->under_way) {
         more |= !more && sg_admin_run(a);
         more |= !sg_list_empty(&a->cq_errors) && sg_qp_run_cq_errors(a);

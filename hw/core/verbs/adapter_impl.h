@@ -18,6 +18,8 @@ struct sg_ending {
 /* CTRL.ENABLE set and cleared. */
 void sg_adapter_enable(struct sg_adapter *a);
 void sg_adapter_disable(struct sg_adapter *a);
+/* doorbell.c: chooses what doorbells do, once it is known whether there is a checker. */
+void sg_adapter_hang_bells(struct sg_adapter *a);
 
 /* check_turn.c; only if there is a checker. */
 void sg_check_end_due(struct sg_adapter *a);

@@ -61,6 +61,7 @@ void sg_check_enabled(struct sg_adapter *a)
     const struct sg_object adapter = sg_object(SG_OBJECT_ADAPTER, 0);
 
     a->own_reset = false;
+    a->admin->sums = sg_check_sums_new(a->check, a->admin->sq.entries);
     sg_check_made(a->check, SG_OBJECT_EQ, 0);
     if (!sg_ring_fresh(&a->admin->cq, &a->host)) {
         sg_check_found(a, SG_RULE_RING_STALE, adapter, "the admin completion ring is not zero");

@@ -81,6 +81,7 @@ static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct 
     const struct admin_row *row;
     enum sg_status status;
 
+    a->admin->unfinished = false;
     row = hdr->opcode < SG_ADMIN_OPCODE_COUNT ? &rows[hdr->opcode] : NULL;
     if (!row || !row->run || !sg_adapter_may(a, row->features)) {
         sg_guest_error(a, SG_RULE_ADMIN_OPCODE, sg_object(SG_OBJECT_ADMIN, 0),
@@ -112,6 +113,20 @@ static bool complete(struct sg_adapter *a, struct sg_admin_rsp *rsp)
     return true;
 }
 
+static SG_COLD enum sg_status dispatch_checked(struct sg_adapter *a, struct sg_admin_rsp *rsp)
+{
+    struct sg_admin_queue *q = a->admin;
+
+    if (!q->unfinished) {
+        sg_check_admin_fetched(a);
+    }
+    rsp->status = dispatch(a, q->cmd, rsp);
+    if (!q->unfinished) {
+        sg_check_admin_done(a, rsp);
+    }
+    return rsp->status;
+}
+
 static bool run_one(struct sg_adapter *a)
 {
     struct sg_admin_queue *q = a->admin;
@@ -121,16 +136,9 @@ static bool run_one(struct sg_adapter *a)
         sg_adapter_fatal(a, SG_FATAL_DMA);
         return false;
     }
-    if (sg_checking(a) && !q->unfinished) {
-        sg_check_admin_fetched(a);
-    }
-    q->unfinished = false;
-    rsp.status = dispatch(a, q->cmd, &rsp);
+    rsp.status = sg_checking(a) ? dispatch_checked(a, &rsp) : dispatch(a, q->cmd, &rsp);
     if (q->unfinished) {
         return true;
-    }
-    if (sg_checking(a)) {
-        sg_check_admin_done(a, &rsp);
     }
     q->sq.cons++;
     rsp.cookie = ((const struct sg_admin_hdr *)(const void *)q->cmd)->cookie;

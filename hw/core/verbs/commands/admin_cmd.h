@@ -10,7 +10,6 @@
 #include <stdbool.h>
 
 #include "staghorn/admin.h"
-#include "staghorn/regs.h"
 #include "verbs/events/ring.h"
 
 struct sg_adapter;
@@ -22,7 +21,7 @@ struct sg_admin_queue {
     bool unfinished;                            /* its handler must be called again, */
     bool waiting;                               /* in another turn: it waits for the host */
     struct sg_mr_reg *reg;                      /* progress of REG_MR */
-    uint32_t sums[SG_ADMIN_SIZE_MAX];           /* the checker's, by slot; 0: not known */
+    struct sg_check_sums *sums;                 /* the checker's; NULL: none */
     bool event_due;                             /* written while the event queue was not armed */
 };
 

@@ -77,10 +77,10 @@ void sg_check_admin_posted(struct sg_adapter *a, uint32_t before)
                        before);
         return;
     }
-    for (i = before; i != q->sq.prod; i++) { /* at most ADMIN_SIZE of them */
-        q->sums[i & (q->sq.entries - 1)] = sg_ring_fetch(&q->sq, &a->host, i, 0, cmd, sizeof(cmd))
-                                               ? sg_check_sum(cmd, sizeof(cmd))
-                                               : 0;
+    for (i = before; q->sums && i != q->sq.prod; i++) { /* at most ADMIN_SIZE of them */
+        q->sums->sum[i & (q->sums->entries - 1)] =
+            sg_ring_fetch(&q->sq, &a->host, i, 0, cmd, sizeof(cmd)) ? sg_check_sum(cmd, sizeof(cmd))
+                                                                    : 0;
     }
 }
 
@@ -99,7 +99,7 @@ void sg_check_admin_fetched(struct sg_adapter *a)
 {
     struct sg_admin_queue *q = a->admin;
     const struct sg_admin_hdr *hdr = (const void *)q->cmd;
-    const uint32_t then = q->sums[q->sq.cons & (q->sq.entries - 1)];
+    const uint32_t then = q->sums ? q->sums->sum[q->sq.cons & (q->sums->entries - 1)] : 0;
 
     if (then && then != sg_check_sum(q->cmd, sizeof(q->cmd))) {
         sg_check_found(a, SG_RULE_ADMIN_CHANGED, queue(),

@@ -26,7 +26,7 @@
 #include "verbs/events/eq.h"
 #include "verbs/state/adapter_state.h"
 
-void sg_cq_fail(struct sg_adapter *a, struct sg_cq *cq, enum sg_rule rule, const char *why)
+SG_COLD void sg_cq_fail(struct sg_adapter *a, struct sg_cq *cq, enum sg_rule rule, const char *why)
 {
     if (cq->error) {
         return;
@@ -40,7 +40,7 @@ void sg_cq_fail(struct sg_adapter *a, struct sg_cq *cq, enum sg_rule rule, const
 }
 
 /* The checker judges an index of the consumer's record. */
-static void check_record(struct sg_adapter *a, struct sg_cq *cq, uint32_t ci)
+static SG_COLD void check_record(struct sg_adapter *a, struct sg_cq *cq, uint32_t ci)
 {
     const uint32_t behind = cq->ring.prod - ci;
     enum sg_rule rule = SG_RULE_NONE;
@@ -174,8 +174,22 @@ void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
     }
 }
 
+static SG_COLD void not_own(struct sg_adapter *a, uint32_t page, uint32_t cqn, struct sg_cq *cq)
+{
+    sg_guest_error(a, sg_check_number_rule(a, SG_OBJECT_CQ, cqn, cq),
+                   sg_object_of(page, SG_OBJECT_CQ, cqn),
+                   "doorbell page %u: arms completion queue %u, not its own", page, cqn);
+}
+
+static SG_COLD void not_in_ring(struct sg_adapter *a, struct sg_cq *cq, uint32_t ci)
+{
+    sg_guest_error(a, SG_RULE_CQ_ARM, sg_cq_object(cq),
+                   "completion queue %u: consumer index %u, producer index %u", cq->cqn, ci,
+                   cq->ring.prod);
+}
+
 /* A consumer that arms must have stored its index within the ring's length, too. */
-static void check_arm(struct sg_adapter *a, struct sg_cq *cq, uint32_t ci)
+static SG_COLD void check_arm(struct sg_adapter *a, struct sg_cq *cq, uint32_t ci)
 {
     __le32 record;
 
@@ -199,15 +213,11 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
     uint32_t beyond, unseen;
 
     if (!cq || cq->uar != page) {
-        sg_guest_error(a, sg_check_number_rule(a, SG_OBJECT_CQ, cqn, cq),
-                       sg_object_of(page, SG_OBJECT_CQ, cqn),
-                       "doorbell page %u: arms completion queue %u, not its own", page, cqn);
+        not_own(a, page, cqn, cq);
         return;
     }
     if (sg_ring_take(&cq->ring, SG_RING_CONS, ci) == SG_RING_BAD) {
-        sg_guest_error(a, SG_RULE_CQ_ARM, sg_cq_object(cq),
-                       "completion queue %u: consumer index %u, producer index %u", cqn, ci,
-                       cq->ring.prod);
+        not_in_ring(a, cq, ci);
         return;
     }
     if (sg_checking(a)) {

@@ -22,6 +22,43 @@
 #include "verbs/events/cq.h"
 #include "verbs/state/adapter_state.h"
 
+/* ---- the driver checker ---- */
+
+/* Once for each interrupt. */
+static void unanswered(struct sg_timer *t, uint64_t now_ns)
+{
+    struct sg_eq *eq = sg_container_of(t, struct sg_eq, answer);
+
+    (void)now_ns;
+    sg_check_found(t->opaque, SG_RULE_IRQ_UNANSWERED, sg_object(SG_OBJECT_EQ, eq->eqn),
+                   "event queue %u: no doorbell within %u ms of its interrupt, vector %u", eq->eqn,
+                   SG_CHECK_ANSWER_MS, eq->vector);
+}
+
+static SG_COLD void check_raise(struct sg_adapter *a, struct sg_eq *eq)
+{
+    sg_check_event(a->check, sg_object(SG_OBJECT_EQ, eq->eqn), SG_DID_RAISE, eq->vector,
+                   eq->ring.prod);
+    sg_timerq_arm(&a->timers, &eq->answer,
+                  sg_adapter_now(a) + SG_CHECK_ANSWER_MS * (uint64_t)1000000);
+    sg_adapter_kick(a); /* the host learns of the deadline */
+}
+
+/* EQ_DB moved the consumer index, which was 'before'. */
+static SG_COLD void check_answer(struct sg_adapter *a, struct sg_eq *eq, uint32_t before)
+{
+    const struct sg_object o = sg_object(SG_OBJECT_EQ, eq->eqn);
+
+    sg_timerq_cancel(&a->timers, &eq->answer);
+    if ((int32_t)(eq->ring.cons - before) < 0) {
+        sg_check_found(a, SG_RULE_EQ_BACK, o, "event queue %u: consumer index %u, before %u",
+                       eq->eqn, eq->ring.cons, before);
+    }
+    sg_check_event(a->check, o, SG_DID_ANSWER, eq->ring.cons, eq->ring.prod);
+}
+
+/* ---- queues and their events ---- */
+
 void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
                 uint32_t vector)
 {
@@ -30,6 +67,7 @@ void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entr
     *eq = (struct sg_eq){ 0 };
     sg_ring_init(&eq->ring, base, entries, sizeof(struct sg_eqe));
     sg_list_init(&eq->waiting);
+    sg_timer_init(&eq->answer, unanswered, a);
     eq->eqn = eqn;
     eq->vector = vector;
     a->eqs[eqn] = eq;
@@ -39,6 +77,7 @@ void sg_eq_free(struct sg_adapter *a, struct sg_eq *eq)
 {
     while (sg_list_pop(&eq->waiting)) {
     }
+    sg_timerq_cancel(&a->timers, &eq->answer);
     sg_account_free(&a->account, eq->backlog, eq->backlog_room * sizeof(*eq->backlog));
     a->eqs[eq->eqn] = NULL;
 }
@@ -52,50 +91,6 @@ void sg_eq_destroy_all(struct sg_adapter *a)
             sg_eq_free(a, a->eqs[i]);
         }
     }
-}
-
-/* ---- the driver checker ---- */
-
-static void check_raise(struct sg_adapter *a, struct sg_eq *eq)
-{
-    sg_check_event(a->check, sg_object(SG_OBJECT_EQ, eq->eqn), SG_DID_RAISE, eq->vector,
-                   eq->ring.prod);
-    eq->raised_ns = SG_MAX(sg_adapter_now(a), (uint64_t)1);
-    sg_adapter_kick(a); /* the host learns of the time by which it must be answered */
-}
-
-/* EQ_DB moved the consumer index, which was 'before'. */
-static void check_answer(struct sg_adapter *a, struct sg_eq *eq, uint32_t before)
-{
-    const struct sg_object o = sg_object(SG_OBJECT_EQ, eq->eqn);
-
-    eq->raised_ns = 0;
-    if ((int32_t)(eq->ring.cons - before) < 0) {
-        sg_check_found(a, SG_RULE_EQ_BACK, o, "event queue %u: consumer index %u, before %u",
-                       eq->eqn, eq->ring.cons, before);
-    }
-    sg_check_event(a->check, o, SG_DID_ANSWER, eq->ring.cons, eq->ring.prod);
-}
-
-uint64_t sg_eq_check_answers(struct sg_adapter *a, uint64_t now)
-{
-    uint64_t next = SG_NEVER;
-
-    for (unsigned i = 0; i < SG_EQ_COUNT; i++) {
-        struct sg_eq *eq = a->eqs[i];
-        uint64_t due =
-            eq && eq->raised_ns ? eq->raised_ns + SG_CHECK_ANSWER_MS * 1000000ull : SG_NEVER;
-
-        if (due <= now) {
-            eq->raised_ns = 0; /* once for each interrupt */
-            sg_check_found(a, SG_RULE_IRQ_UNANSWERED, sg_object(SG_OBJECT_EQ, i),
-                           "event queue %u: no doorbell within %u ms of its interrupt, vector %u",
-                           i, SG_CHECK_ANSWER_MS, eq->vector);
-        } else {
-            next = SG_MIN(next, due);
-        }
-    }
-    return next;
 }
 
 static void eq_notify(struct sg_adapter *a, struct sg_eq *eq)
@@ -218,7 +213,7 @@ void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why)
     }
     a->status |= SG_STATUS_FATAL;
     a->fatal = why;
-    a->quiesce = true;
+    a->due |= SG_DUE_QUIESCE;
     sg_engine_stop(a->engine);
     a->host.ops->raise(a->host.opaque, 0);
     sg_adapter_kick(a);
@@ -248,15 +243,20 @@ static void eq_drain(struct sg_adapter *a, struct sg_eq *eq)
     }
 }
 
+static SG_COLD void no_queue(struct sg_adapter *a, uint32_t eqn)
+{
+    sg_guest_error(a, sg_adapter_alive(a) ? SG_RULE_EQ_UNKNOWN : SG_RULE_NONE,
+                   sg_object(SG_OBJECT_EQ, eqn), "doorbell of event queue %u, which does not exist",
+                   eqn);
+}
+
 bool sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value)
 {
     struct sg_eq *eq = eqn < SG_EQ_COUNT ? a->eqs[eqn] : NULL;
     uint32_t behind, before;
 
     if (!eq || !sg_adapter_alive(a)) {
-        sg_guest_error(a, sg_adapter_alive(a) ? SG_RULE_EQ_UNKNOWN : SG_RULE_NONE,
-                       sg_object(SG_OBJECT_EQ, eqn),
-                       "doorbell of event queue %u, which does not exist", eqn);
+        no_queue(a, eqn);
         return false;
     }
     before = eq->ring.cons;

@@ -6,6 +6,7 @@
 #define SG_VERBS_EVENTS_EQ_H
 
 #include "base/list.h"
+#include "base/timerq.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
 #include "staghorn/regs.h"
@@ -20,7 +21,7 @@ struct sg_eq {
     uint32_t vector;
     uint32_t users; /* completion queues that use it */
     bool armed;
-    uint64_t raised_ns;     /* the checker's: of an interrupt that is not answered, or 0 */
+    struct sg_timer answer; /* the checker's: an interrupt is not answered */
     struct sg_list waiting; /* sg_cq: raised while this queue was full */
     struct sg_eqe *backlog; /* async events that found the ring full, oldest first */
     uint32_t backlog_first, backlog_count, backlog_room;
@@ -37,9 +38,6 @@ void sg_eq_destroy_all(struct sg_adapter *a);
 
 /* Consumer index and re-arm, from SG_REG_EQ_DB.  True: it is armed now and has no entries. */
 bool sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value);
-
-/* The checker reports interrupts that were not answered; returns when to call it again. */
-uint64_t sg_eq_check_answers(struct sg_adapter *a, uint64_t now);
 
 /* Tell the driver that a completion queue has entries. */
 void sg_eq_completion(struct sg_adapter *a, struct sg_cq *cq);

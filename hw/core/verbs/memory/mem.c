@@ -17,7 +17,7 @@
 #include "verbs/state/adapter_state.h"
 
 /* Memory of a region does not respond.  Returns false. */
-static bool silent(struct sg_adapter *a, const struct sg_mr *mr, uint64_t bus)
+static SG_COLD bool silent(struct sg_adapter *a, const struct sg_mr *mr, uint64_t bus)
 {
     if (sg_checking(a)) {
         a->check_silent = true;
@@ -92,9 +92,12 @@ static bool copy_run(struct sg_adapter *a, struct sg_gather *g, uint64_t bus, si
 {
     uint8_t *p = scratch_room(a, g, len);
 
-    /* On failure the piece stays, with stale octets: the caller drops the whole list. */
-    g->silent = p && !a->host.ops->dma_read(a->host.opaque, bus, p, len);
-    return p && !g->silent;
+    if (p && a->host.ops->dma_read(a->host.opaque, bus, p, len)) {
+        return true;
+    }
+    /* The piece stays, with stale octets: the caller drops the whole list. */
+    a->check_silent = p != NULL;
+    return false;
 }
 
 /* One contiguous run: mapped in as many pieces as the host chooses, the rest copied. */
@@ -126,7 +129,7 @@ bool sg_mem_gather(struct sg_adapter *a, struct sg_gather *g, const struct sg_mr
     while (len) {
         run = sg_mr_run(mr, to, len, &bus);
         if (!gather_run(a, g, bus, run)) {
-            return g->silent && silent(a, mr, bus);
+            return a->check_silent && silent(a, mr, bus);
         }
         to += run;
         len -= run;

@@ -63,7 +63,6 @@ bool sg_mem_fetch(struct sg_adapter *a, const struct sg_mr *mr, uint64_t to, uin
 struct sg_gather {
     struct iovec *iov;
     int n, max;
-    bool silent; /* memory did not respond */
 };
 
 /*

@@ -207,14 +207,21 @@ void sg_qp_abort(struct sg_qp *qp)
     }
 }
 
+static SG_COLD void complete_checked(struct sg_qp *qp, struct sg_cq *cq, const struct sg_wc *wc)
+{
+    sg_check_qp_told(qp, wc);
+    sg_cq_post(qp->adapter, cq, wc);
+}
+
 void sg_qp_complete(struct sg_qp *qp, struct sg_cq *cq, const struct sg_wc *wc)
 {
     qp->counters.completions++;
     qp->counters.errors += wc->status != SG_WC_SUCCESS && wc->status != SG_WC_FLUSH_ERR;
     if (sg_checking(qp->adapter)) {
-        sg_check_qp_told(qp, wc);
+        complete_checked(qp, cq, wc);
+    } else {
+        sg_cq_post(qp->adapter, cq, wc);
     }
-    sg_cq_post(qp->adapter, cq, wc);
 }
 
 static void page_fault(struct sg_adapter *a, uint32_t stag, bool write, uint64_t first,

@@ -63,7 +63,7 @@ static enum sg_rule fault_rule(struct sg_qp *qp, enum sg_wc_status status)
     }
 }
 
-static enum sg_recv_status fault(struct sg_qp *qp, enum sg_wc_status status)
+static SG_COLD enum sg_recv_status fault(struct sg_qp *qp, enum sg_wc_status status)
 {
     struct sg_wc wc = { .status = status, .ordinal = qp->mem.ordinal };
 
@@ -238,30 +238,36 @@ bool sg_rq_flush_one(struct sg_qp *qp)
     return true;
 }
 
+static SG_COLD void posted_to_shared(struct sg_qp *qp)
+{
+    sg_guest_error(qp->adapter, SG_RULE_DB_SHARED, sg_qp_object(qp),
+                   "qp %u: receive doorbell, but its queue is a shared one", qp->qpn);
+}
+
+static SG_COLD void beyond(struct sg_qp *qp, uint32_t prod)
+{
+    const struct sg_ring *r = &qp->rq.ring;
+
+    sg_guest_error(qp->adapter, sg_ring_rule(r, prod), sg_qp_object(qp),
+                   "qp %u: receive doorbell %u beyond the queue (%u to %u)", qp->qpn, prod, r->cons,
+                   r->prod);
+    sg_qp_fail(qp, SG_EV_QP_FATAL, "receive doorbell beyond the queue");
+}
+
 void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod)
 {
-    struct sg_rq *rq = &qp->rq;
-    const uint32_t before = rq->ring.prod;
-
     if (qp->srq) {
-        sg_guest_error(qp->adapter, SG_RULE_DB_SHARED, sg_qp_object(qp),
-                       "qp %u: receive doorbell, but its queue is a shared one", qp->qpn);
+        posted_to_shared(qp);
         return;
     }
-    switch (sg_ring_take(&rq->ring, SG_RING_PROD, prod)) {
+    switch (sg_ring_take(&qp->rq.ring, SG_RING_PROD, prod)) {
     case SG_RING_LATE:
         return;
     case SG_RING_BAD:
-        sg_guest_error(qp->adapter, sg_ring_rule(&rq->ring, prod), sg_qp_object(qp),
-                       "qp %u: receive doorbell %u beyond the queue (%u to %u)", qp->qpn, prod,
-                       rq->ring.cons, rq->ring.prod);
-        sg_qp_fail(qp, SG_EV_QP_FATAL, "receive doorbell beyond the queue");
+        beyond(qp, prod);
         return;
     case SG_RING_NEW:
         break;
-    }
-    if (sg_checking(qp->adapter)) {
-        sg_check_rq_posted(qp, before);
     }
     if (qp->state == SG_QP_ERROR) {
         sg_qp_flush_later(qp);

@@ -318,8 +318,8 @@ static enum sg_rule fault_rule(struct sg_qp *qp, enum sg_wc_status status)
 }
 
 /* why: NULL, or more than the status says. */
-static void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status status,
-                     const char *why)
+static SG_COLD void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status status,
+                             const char *why)
 {
     sg_sq_confirm_until(qp, qp->sq.cur_index); /* no probe will, because the stream ends */
     rec->status = status;
@@ -561,25 +561,28 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
     return -1;
 }
 
+static SG_COLD void beyond(struct sg_qp *qp, uint32_t prod)
+{
+    const struct sg_ring *r = &qp->sq.ring;
+
+    sg_guest_error(qp->adapter, sg_ring_rule(r, prod), sg_qp_object(qp),
+                   "qp %u: send doorbell %u beyond the queue (%u to %u)", qp->qpn, prod, r->cons,
+                   r->prod);
+    sg_qp_fail(qp, SG_EV_QP_FATAL, "send doorbell beyond the queue");
+}
+
 void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod)
 {
     struct sg_sq *sq = &qp->sq;
-    const uint32_t before = sq->ring.prod;
 
     switch (sg_ring_take(&sq->ring, SG_RING_PROD, prod)) {
     case SG_RING_LATE:
         return;
     case SG_RING_BAD:
-        sg_guest_error(qp->adapter, sg_ring_rule(&sq->ring, prod), sg_qp_object(qp),
-                       "qp %u: send doorbell %u beyond the queue (%u to %u)", qp->qpn, prod,
-                       sq->ring.cons, sq->ring.prod);
-        sg_qp_fail(qp, SG_EV_QP_FATAL, "send doorbell beyond the queue");
+        beyond(qp, prod);
         return;
     case SG_RING_NEW:
         break;
-    }
-    if (sg_checking(qp->adapter)) {
-        sg_check_sq_posted(qp, before);
     }
     if (qp->peer_left && qp->state == SG_QP_RTS) {
         sg_qp_unreachable(qp, "the peer left before");

@@ -57,19 +57,22 @@ void sg_srq_fail(struct sg_adapter *a, struct sg_srq *srq, enum sg_rule rule, co
     sg_eq_async(a, &(struct sg_async){ .event = SG_EV_SRQ_ERROR, .id = srq->srqn });
 }
 
+static SG_COLD void not_own(struct sg_adapter *a, uint32_t page, uint32_t srqn, struct sg_srq *srq)
+{
+    sg_guest_error(a, sg_check_number_rule(a, SG_OBJECT_SRQ, srqn, srq),
+                   sg_object_of(page, SG_OBJECT_SRQ, srqn),
+                   "doorbell page %u: shared receive queue %u is not its own", page, srqn);
+}
+
 void sg_srq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
 {
     struct sg_srq *srq = sg_idtab_get(&a->srqs, (uint32_t)value);
-    uint32_t prod = value >> 32, before;
+    uint32_t prod = value >> 32;
 
     if (!srq || srq->uar != page) {
-        sg_guest_error(a, sg_check_number_rule(a, SG_OBJECT_SRQ, (uint32_t)value, srq),
-                       sg_object_of(page, SG_OBJECT_SRQ, (uint32_t)value),
-                       "doorbell page %u: shared receive queue %u is not its own", page,
-                       (uint32_t)value);
+        not_own(a, page, (uint32_t)value, srq);
         return;
     }
-    before = srq->ring.prod;
     switch (sg_ring_take(&srq->ring, SG_RING_PROD, prod)) {
     case SG_RING_LATE:
         return;
@@ -80,9 +83,6 @@ void sg_srq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
         sg_srq_fail(a, srq, sg_ring_rule(&srq->ring, prod), "doorbell beyond the queue");
         return;
     case SG_RING_NEW:
-        if (sg_checking(a)) {
-            sg_check_srq_posted(a, srq, before);
-        }
         sg_rnr_posted_shared(srq);
     }
 }

@@ -21,6 +21,7 @@ static void report(struct sg_adapter *a, enum sg_rule rule, struct sg_object o, 
                    va_list ap)
 {
     if (sg_check_add(a->check, rule, o, fmt, ap)) {
+        a->due |= SG_DUE_CHECK;
         sg_adapter_kick(a);
     }
 }

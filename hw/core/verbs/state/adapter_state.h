@@ -18,6 +18,7 @@
 #include "verbs/check/check.h"
 #include "verbs/state/adapter_config.h"
 
+struct sg_adapter;
 struct sg_admin_queue;
 struct sg_cm;
 struct sg_ending;
@@ -41,11 +42,19 @@ enum sg_turn_limits {
     SG_TURN_NS = 4000000,    /* time after which nothing more is begun */
 };
 
+enum sg_due {
+    SG_DUE_QUIESCE = 1, /* fatal: connections are still to be reset */
+    SG_DUE_CHECK = 2,   /* a strict checker ends something */
+};
+
 /* Counters of verbs; the engine has its own. */
 struct sg_verbs_stats {
     uint64_t guest_errors, cq_overruns, page_faults, rx_no_receive;
     uint64_t conn_active, conn_passive, conn_failed, conn_closed;
 };
+
+/* A doorbell was written: of a page, with a value. */
+typedef void sg_bell_fn(struct sg_adapter *a, uint32_t page, uint64_t value);
 
 struct sg_adapter {
     struct sg_host host;
@@ -53,8 +62,9 @@ struct sg_adapter {
     struct sg_stream_net *net;
     struct sg_adapter_config config;
     struct sg_engine *engine;
-    struct sg_flash *flash; /* the host's; NULL: none */
-    struct sg_check *check; /* NULL: off */
+    struct sg_flash *flash;   /* the host's; NULL: none */
+    struct sg_check *check;   /* NULL: off */
+    sg_bell_fn *const *bells; /* by doorbell (doorbell.c) */
 
     uint32_t regs[0x100 / 4]; /* values of the writable registers */
     uint32_t status;          /* SG_STATUS_* */
@@ -63,8 +73,8 @@ struct sg_adapter {
     bool running;             /* inside it */
     bool check_silent;        /* the checker's: memory did not respond, as was reported */
     bool own_reset;           /* the driver has reset it, and not enabled it since */
-    bool quiesce;             /* fatal: connections are still to be reset, */
-    uint32_t quiesce_cursor;  /* beginning here in conns */
+    uint8_t due;              /* enum sg_due: what few turns have to do */
+    uint32_t quiesce_cursor;  /* SG_DUE_QUIESCE begins here in conns */
     uint64_t turn_end;        /* time limit of this turn, ns */
 
     struct sg_admin_queue *admin;
@@ -97,10 +107,10 @@ struct sg_adapter {
 void sg_adapter_kick(struct sg_adapter *a);
 /* Counts and logs a breach of the contract by the guest, and reports it to the checker. */
 void sg_guest_error(struct sg_adapter *a, enum sg_rule rule, struct sg_object o, const char *fmt,
-                    ...) __attribute__((format(printf, 4, 5)));
+                    ...) __attribute__((cold, format(printf, 4, 5)));
 /* A breach that only the checker sees.  Call it only if there is one. */
 void sg_check_found(struct sg_adapter *a, enum sg_rule rule, struct sg_object o, const char *fmt,
-                    ...) __attribute__((format(printf, 4, 5)));
+                    ...) __attribute__((cold, format(printf, 4, 5)));
 
 /* Is the checker on?  It seldom is. */
 static inline bool sg_checking(const struct sg_adapter *a)
