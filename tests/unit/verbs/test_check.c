@@ -172,6 +172,34 @@ static void a_process_does_not_end_the_adapter(void)
     solo_end(&solo);
 }
 
+static enum sg_status resize_srq(uint32_t srqn, uint32_t entries)
+{
+    struct sg_cmd_resize_srq c = { .hdr.opcode = SG_ADMIN_RESIZE_SRQ };
+
+    sg_put_le32(&c.srqn, srqn);
+    sg_put_le32(&c.entries, entries);
+    return md_cmd(&solo.md, &c, sizeof(c), NULL);
+}
+
+/* How many entries the adapter has taken, a driver learns later; how many there may be, it knows. */
+static void what_no_driver_can_know_is_no_mistake(void)
+{
+    struct md_srq srq;
+    uint64_t first, end;
+
+    begin(SG_CHECK_WARN);
+    md_create_srq(&solo.md, &srq, md_create_pd(&solo.md), 16);
+    for (int i = 0; i < 9; i++) {
+        md_post_srq(&srq, 1, 0, 0, 0);
+    }
+    T_EQ_INT(resize_srq(srq.srqn, 8), SG_EINVAL);
+    sg_check_range(checker(), &first, &end);
+    T_EQ_U64(first, end);
+    T_EQ_INT(resize_srq(srq.srqn, 9), SG_EINVAL);
+    T_EQ_U64(newest()->rule, SG_RULE_ADMIN_FIELD);
+    solo_end(&solo);
+}
+
 /* The adapter's own DMA, aimed at its registers. */
 static void (*inside)(void);
 
@@ -238,6 +266,7 @@ static const struct t_case cases[] = {
     { "the longest report fits", the_longest_report_fits },
     { "reports survive a reset", reports_survive_a_reset },
     { "a process does not end the adapter", a_process_does_not_end_the_adapter },
+    { "what no driver can know is no mistake", what_no_driver_can_know_is_no_mistake },
     { "DMA to the adapter itself", dma_to_the_adapter_itself },
     { "async events overrun", async_events_overrun },
 };

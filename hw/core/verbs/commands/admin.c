@@ -75,13 +75,21 @@ static const struct admin_row rows[SG_ADMIN_OPCODE_COUNT] = {
     [SG_ADMIN_FLASH_COMMIT] = { "FLASH_COMMIT", sg_cmd_flash_commit },
 };
 
+static enum sg_rule refused_rule(const struct sg_adapter *a, enum sg_status status)
+{
+    if (a->admin->unforeseen) {
+        return SG_RULE_NONE;
+    }
+    return status == SG_EFAULT ? SG_RULE_ADMIN_MEMORY : SG_RULE_ADMIN_FIELD;
+}
+
 static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct sg_admin_rsp *rsp)
 {
     const struct sg_admin_hdr *hdr = (const void *)cmd;
     const struct admin_row *row;
     enum sg_status status;
 
-    a->admin->unfinished = false;
+    a->admin->unfinished = a->admin->unforeseen = false;
     row = hdr->opcode < SG_ADMIN_OPCODE_COUNT ? &rows[hdr->opcode] : NULL;
     if (!row || !row->run || !sg_adapter_may(a, row->features)) {
         sg_guest_error(a, SG_RULE_ADMIN_OPCODE, sg_object(SG_OBJECT_ADMIN, 0),
@@ -93,8 +101,8 @@ static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct 
         return status;
     }
     if (status == SG_EINVAL || status == SG_EFAULT) {
-        sg_guest_error(a, status == SG_EFAULT ? SG_RULE_ADMIN_MEMORY : SG_RULE_ADMIN_FIELD,
-                       sg_object(SG_OBJECT_ADMIN, 0), "admin: %s: status %d", row->name, status);
+        sg_guest_error(a, refused_rule(a, status), sg_object(SG_OBJECT_ADMIN, 0),
+                       "admin: %s: status %d", row->name, status);
     } else {
         sg_log(&a->host, SG_LOG_TRACE, "admin: %s: status %d, id 0x%x", row->name, status,
                sg_get_le32(&rsp->id));

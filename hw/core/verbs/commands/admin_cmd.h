@@ -20,6 +20,7 @@ struct sg_admin_queue {
     _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE]; /* private copy of the current one */
     bool unfinished;                            /* its handler must be called again, */
     bool waiting;                               /* in another turn: it waits for the host */
+    bool unforeseen;                            /* EINVAL for a reason that no driver can know */
     struct sg_mr_reg *reg;                      /* progress of REG_MR */
     struct sg_check_sums *sums;                 /* the checker's; NULL: none */
     bool event_due;                             /* written while the event queue was not armed */

@@ -95,6 +95,7 @@ enum sg_status sg_cmd_resize_cq(struct sg_adapter *a, const void *cmd, struct sg
     }
     sg_cq_refresh(a, cq);
     if (sg_ring_used(&cq->ring) > entries) {
+        a->admin->unforeseen = true; /* completions are written at any time */
         return SG_EINVAL;
     }
     status = sg_ring_init_pages(&ring, &a->host, &c->pages, entries, sizeof(struct sg_cqe));

@@ -93,6 +93,7 @@ enum sg_status sg_cmd_resize_srq(struct sg_adapter *a, const void *cmd, struct s
         return SG_ESTATE;
     }
     if (sg_ring_used(&srq->ring) > entries) {
+        a->admin->unforeseen = true; /* entries are posted and taken at any time */
         return SG_EINVAL;
     }
     status = sg_ring_init_pages(&ring, &a->host, &c->pages, entries, 1u << srq->ring.stride_shift);
