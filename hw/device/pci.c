@@ -179,7 +179,10 @@ static bool config_init(StaghornState *s, Error **errp)
         error_setg(errp, "rnr takes auto, terminate or wait: a message and no receive posted");
         return false;
     }
-    if (s->check && !staghorn_check_parse(s->check, &s->config.check)) {
+    if (!s->check) {
+        s->check = g_strdup("off"); /* so that QOM shows it */
+    }
+    if (!staghorn_check_parse(s->check, &s->config.check)) {
         error_setg(errp, "check takes off, warn or strict: the checker of the driver");
         return false;
     }

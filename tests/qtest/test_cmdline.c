@@ -164,31 +164,20 @@ static void wires(void)
 static void ends_of_ranges(void)
 {
     static const char *const rows[][2] = {
-        { "vectors", "1" },
-        { "vectors", "64" },
-        { "max-qp", "1" },
-        { "max-cq", "1" },
-        { "max-mr", "1" },
-        { "max-pd", "1" },
-        { "max-qp-wr", "2" },
-        { "max-cqe", "2" },
-        { "max-sge", "1" },
-        { "max-inline", "0" },
-        { "max-ird", "0" },
-        { "max-ord", "0" },
-        { "max-conns", "1" },
-        { "max-listeners", "1" },
-        { "mpa-rev", "1" },
-        { "max-mr-size", "4096" },
-        { "crc", "off" },
-        { "markers", "on" },
-        { "peer-to-peer", "off" },
-        { "rtr-send", "on" },
-        { "rtr-read", "off" },
-        { "rtr-write", "off" },
-        { "guid", "0x1" },
-        { "max-host-memory", "1M" },
-        { "max-host-memory", "64G" },
+        { "vectors", "1" },          { "vectors", "64" },
+        { "max-qp", "1" },           { "max-cq", "1" },
+        { "max-mr", "1" },           { "max-pd", "1" },
+        { "max-qp-wr", "2" },        { "max-cqe", "2" },
+        { "max-sge", "1" },          { "max-inline", "0" },
+        { "max-ird", "0" },          { "max-ord", "0" },
+        { "max-conns", "1" },        { "max-listeners", "1" },
+        { "mpa-rev", "1" },          { "max-mr-size", "4096" },
+        { "check", "off" },          { "check", "warn" },
+        { "check", "strict" },       { "crc", "off" },
+        { "markers", "on" },         { "peer-to-peer", "off" },
+        { "rtr-send", "on" },        { "rtr-read", "off" },
+        { "rtr-write", "off" },      { "guid", "0x1" },
+        { "max-host-memory", "1M" }, { "max-host-memory", "64G" },
     };
     unsigned i;
 
@@ -202,6 +191,14 @@ static void max_conns_range(void)
     expect_bad("max-conns", "0");
     expect_bad("max-conns", "4294967295");
     expect_bad("max-conns", "4294967296");
+}
+
+static void bad_words(void)
+{
+    expect_bad("check", "on");
+    expect_bad("check", "");
+    expect_bad("check", "stricter");
+    expect_refusal(PORTS NETS ONE ",check=WARN", "off, warn or strict");
 }
 
 static void bad_booleans(void)
@@ -300,6 +297,7 @@ static const struct t_case cases[] = {
     { "property: the wire, and what only iWARP has", wires },
     { "property: max-conns", max_conns_range },
     { "property: booleans", bad_booleans },
+    { "property: words", bad_words },
     { "bus: the root complex will do", conventional_bus },
     { "help: lists every property", help },
     { "port: another NIC shares it", port_for_another_nic },
