@@ -19,6 +19,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import time
 from pathlib import Path
 
@@ -32,6 +33,7 @@ UP = b"staghorn: %s is up"
 KEPT = 32  # files; each has 100 to 150 MB for a VM with 1 GiB
 HALF_S = 3600  # a file that has not been completed for so long will never be
 ROOM = 4 << 30  # octets of the file system that stay free
+CHECK = re.compile(r"(?<=.),check=\w*")  # the adapter's property that the guest cannot see
 # Options whose values only the host sees.
 HOST_ONLY = (
     "-name",
@@ -88,7 +90,7 @@ def _visible(words):
         if word in HOST_ONLY:
             next(rest, None)
         else:
-            yield word
+            yield CHECK.sub("", word)
 
 
 def file_of(lab, name):

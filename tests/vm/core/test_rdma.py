@@ -24,6 +24,7 @@ PROGRAMS = (
 
 class Adapters(labtest.LabCase):
     up_arguments = ("--mtu", "9000")
+    check = "strict"
 
     def test_device__is_seen_by_its_users(self):
         self.assertRegex(
@@ -230,7 +231,7 @@ class Settings(unittest.TestCase):
     def lab_with(self, *properties):
         self.folder = tempfile.TemporaryDirectory(prefix="sg-rdma-")
         self.addCleanup(self.folder.cleanup)
-        lab = labtest.Lab("settings")
+        lab = labtest.Lab("settings", "strict")
         self.addCleanup(lab.down)
         arguments = [word for prop in properties for word in ("--device-prop", prop)]
         lab.up("--capture", self.folder.name + "/x.pcap", *arguments)

@@ -20,6 +20,7 @@ import unittest
 from pathlib import Path
 
 import debugkernel
+import drivercheck
 
 TOP = Path(__file__).resolve().parents[3]
 STAGHORN = str(TOP / "staghorn")
@@ -158,10 +159,12 @@ class Started:
 class Lab:
     """One lab, used through the command line."""
 
-    def __init__(self, name):
+    def __init__(self, name, check=None, mistakes=()):
         self.name = name
         self.state = state_folder()
         self.started = []
+        self.check, self.mistakes = drivercheck.mode(check), mistakes
+        self.reports = drivercheck.Reports(os.path.join(self.state, "labs", name))
         _labs.append(self)
 
     def command(self, *arguments):
@@ -188,12 +191,20 @@ class Lab:
         return done
 
     def up(self, *arguments):
-        return self.run("up", "--timeout", UP_LIMIT, *arguments)
+        words = drivercheck.words(self.check, arguments)
+        return self.run("up", "--timeout", UP_LIMIT, *words, *arguments)
+
+    def expect_good_driver(self, mistakes=()):
+        """Fails if the driver checker has reported something since the last call."""
+        found = self.reports.new((*self.mistakes, *mistakes))
+        if found:
+            raise AssertionError("the driver checker reports:\n" + "\n".join(found))
 
     def down(self):
-        """Ends the lab; on the debug kernel it fails if the kernel has found something."""
+        """Ends the lab; fails if the debug kernel or the driver checker has found something."""
         self.kill_started()
         found = debugkernel.examine(self) if DEBUG else []
+        found += self.reports.new(self.mistakes)
         done = self.run("down")
         if found:
             raise AssertionError("\n".join(found))
@@ -239,16 +250,28 @@ class Claims:
         self.claimed = None
 
 
+def breaks(*rules):
+    """A decorator: the case breaks these rules of the driver checker on purpose."""
+
+    def mark(method):
+        method.mistakes = rules
+        return method
+
+    return mark
+
+
 class LabCase(Claims, unittest.TestCase):
     """Cases that share one lab, brought up with `up_arguments`."""
 
     up_arguments = ()
+    check = None  # mode of the driver checker, unless SG_CHECK says otherwise
+    mistakes = ()  # its rules that the cases break on purpose
     lab = None
 
     @classmethod
     def setUpClass(cls):
         # One name for all: MAC addresses derive from it, and boot snapshots contain them.
-        cls.lab = Lab("lab")
+        cls.lab = Lab("lab", cls.check, cls.mistakes)
         cls.lab.up(*cls.up_arguments)
 
     @classmethod
@@ -257,6 +280,7 @@ class LabCase(Claims, unittest.TestCase):
 
     def tearDown(self):
         self.lab.kill_started()
+        self.lab.expect_good_driver(getattr(getattr(self, self._testMethodName), "mistakes", ()))
 
 
 class _TapResult(unittest.TestResult):
