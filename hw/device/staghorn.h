@@ -138,7 +138,7 @@ bool staghorn_is_powered_off(const StaghornState *s);
 /* A CPU writes to the adapter: its earlier stores are in memory. */
 void staghorn_cpus_sync(StaghornState *s);
 
-/* check.c: the driver checker. */
+/* check_property.c: the driver checker. */
 bool staghorn_check_parse(const char *text, uint8_t *mode);
 void staghorn_check_class_init(ObjectClass *klass);
 

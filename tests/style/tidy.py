@@ -30,7 +30,7 @@ LAYERS = {
     "hw/core/crash": {"base", "persist", "trace", "crash"},
 }
 # Subfolders of hw/core/verbs from the bottom up; the folder's own files are on top.
-ROOMS = ("state", "memory", "events", "queues", "connections", "commands")
+ROOMS = ("check", "state", "memory", "events", "queues", "connections", "commands")
 for _number, _room in enumerate((*ROOMS, "")):
     LAYERS[f"hw/core/verbs/{_room}".rstrip("/")] = {
         "base",
@@ -40,6 +40,7 @@ for _number, _room in enumerate((*ROOMS, "")):
         f"verbs/{_room}".rstrip("/"),
         *(f"verbs/{below}" for below in ROOMS[:_number]),
     }
+LAYERS["hw/core/verbs/check"] = {"base", "verbs/check"}
 LAYER_NAMES = {
     "base",
     "wire",

@@ -38,6 +38,7 @@ domain.py      the persistence domain at run time
 transfer.py    copy
 record.py      recordings of a lab while scripts run
 console.py     console, log
+lint.py        reports of the driver checker
 symbols.py     program counters of a recording as functions, files and lines
 explore.py     the explorer on a recording
 packets.py     packets of a capture that brought what a bug names

@@ -181,7 +181,7 @@ static enum sg_status resize_srq(uint32_t srqn, uint32_t entries)
     return md_cmd(&solo.md, &c, sizeof(c), NULL);
 }
 
-/* How many entries the adapter has taken, a driver learns later; how many there may be, it knows. */
+/* What the adapter has taken, a driver learns later; how many entries there may be, it knows. */
 static void what_no_driver_can_know_is_no_mistake(void)
 {
     struct md_srq srq;

@@ -457,7 +457,7 @@ static void admin_ring_stale(void)
 
 enum { BARE = 1, USER = 2 }; /* no objects; a process made the mistake */
 
-static const struct row {
+static const struct mistake_row {
     enum sg_rule rule;
     void (*mistake)(void);
     uint8_t kind; /* enum sg_object_kind of the report */
@@ -567,7 +567,7 @@ static uint64_t reports(int side)
 }
 
 /* At least one report, and all of them of this rule; the first names the kind of object. */
-static void reported_only(const struct row *row)
+static void reported_only(const struct mistake_row *row)
 {
     const struct sg_check *c = sg_adapter_check(MD->a);
     uint64_t first, end, n;

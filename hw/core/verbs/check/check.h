@@ -10,7 +10,7 @@
  * kept, and a report copies the last SG_CHECK_LAST of its object.  Sums of entries take
  * SG_CHECK_SUM_OCTETS at most: entries of later queues are not compared.
  *
- * What a strict checker ends, it ends in the next turn (verbs/check_turn.c): a report is made in the
+ * What a strict checker ends, it ends in the next turn (check_turn.c): a report is made in the
  * middle of other work.
  */
 #ifndef SG_VERBS_CHECK_CHECK_H

@@ -17,7 +17,7 @@ struct name {
     uint8_t kind, offset;
 };
 
-struct row {
+struct checked_command {
     uint8_t makes; /* enum sg_object_kind; 0: nothing */
     bool ends;     /* its first name */
     bool order;    /* EBUSY is a mistake of the driver alone */
@@ -26,7 +26,7 @@ struct row {
 
 #define ONE(k) { { SG_OBJECT_##k, 8 } }
 
-static const struct row rows[SG_ADMIN_OPCODE_COUNT] = {
+static const struct checked_command rows[SG_ADMIN_OPCODE_COUNT] = {
     [SG_ADMIN_CREATE_EQ] = { SG_OBJECT_EQ, .order = true },
     [SG_ADMIN_DESTROY_EQ] = { .ends = true, .order = true, .names = ONE(EQ) },
     [SG_ADMIN_CREATE_PD] = { SG_OBJECT_PD },
@@ -137,7 +137,7 @@ static uint32_t number(const struct sg_admin_queue *q, const struct name *n)
     return sg_get_le32(q->cmd + n->offset);
 }
 
-static void missing(struct sg_adapter *a, const struct row *row, uint8_t opcode)
+static void missing(struct sg_adapter *a, const struct checked_command *row, uint8_t opcode)
 {
     for (unsigned i = 0; i < NAMES && row->names[i].offset; i++) {
         const struct name *n = &row->names[i];
@@ -156,7 +156,7 @@ static void missing(struct sg_adapter *a, const struct row *row, uint8_t opcode)
 void sg_check_admin_done(struct sg_adapter *a, const struct sg_admin_rsp *rsp)
 {
     const uint8_t opcode = ((const struct sg_admin_hdr *)(const void *)a->admin->cmd)->opcode;
-    const struct row *row = opcode < SG_ADMIN_OPCODE_COUNT ? &rows[opcode] : &rows[0];
+    const struct checked_command *row = opcode < SG_ADMIN_OPCODE_COUNT ? &rows[opcode] : &rows[0];
     const struct name *first = &row->names[0];
     struct sg_object o = queue();
 
