@@ -57,6 +57,7 @@ class Mpe(MpeCase):
         """FLU-04 FLU-05 FLU-08 FLU-09 FLU-10 FLU-11 FLU-32"""
         self.cases("flush:", 4)
 
+    @labtest.breaks("ENTRY-ACCESS", "ENTRY-FORM")
     def test_verify(self):
         """FLU-13 FLU-14 FLU-15 FLU-17 FLU-18 FLU-32"""
         self.cases("verify:", 5)
@@ -69,6 +70,7 @@ class Mpe(MpeCase):
         """FLU-26 FLU-30 FLU-34 FLU-36"""
         self.cases("pipeline:", 2)
 
+    @labtest.breaks("ENTRY-ACCESS")
     def test_kernel__consumer(self):
         """A kernel module flushes, registers, and modifies a queue pair that is being destroyed."""
         module = os.path.realpath(programs.MODULES + "/kmpe.ko")
