@@ -4,6 +4,7 @@
 import argparse
 import contextlib
 import io
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -66,12 +67,31 @@ class Monitor:
         return {"check": self.mode, "check-reports": json.dumps(self.reports)}[property]
 
 
-def lint_of(mode, reports, as_json=False):
+class Guest:
+    """The guest's answer to `cat /proc/kallsyms`."""
+
+    answer = []  # pieces of octets, or an exception at last
+
+    def __init__(self, _folder, _name, argv, _stdin, on_output):
+        assert argv == ["cat", "/proc/kallsyms"]
+        self.on_output = on_output
+
+    def run(self, timeout, answer_timeout):
+        assert answer_timeout < timeout
+        for piece in self.answer:
+            if isinstance(piece, Exception):
+                raise piece
+            self.on_output(1, piece)
+        return 0
+
+
+def lint_of(mode, reports, as_json=False, answer=(), symbols=None):
     """(status, what was printed) of `lint alpha`."""
-    lint.Monitor = Monitor
+    lint.Monitor, lint.agent.Session = Monitor, Guest
     Monitor.mode, Monitor.reports = mode, reports
+    Guest.answer = answer
     out = io.StringIO()
-    args = argparse.Namespace(vm="alpha", follow=False, json=as_json)
+    args = argparse.Namespace(vm="alpha", follow=False, json=as_json, symbols=symbols)
     with contextlib.redirect_stdout(out):
         status = lint.run(
             Folder(), args, lambda a, found, text: print(json.dumps(found) if a.json else text)
@@ -96,6 +116,34 @@ def as_json(_folder):
     status, shown = lint_of("strict", [REPORT], True)
     assert status == 1
     assert json.loads(shown) == [dict(REPORT, adapter="r0")]
+
+
+@case
+def named(_folder):
+    """the program counter has the name that the guest's kernel has for it"""
+    answer = [b"ffffffff81001000 T sgh_cq_arm\t[stag", b"horn]\n"]
+    shown = lint_of("warn", [REPORT], False, answer)[1]
+    assert "cpu 3 at sgh_cq_arm+0x234 (0xffffffff81001234), 2 times" in shown, shown
+    found = json.loads(lint_of("warn", [REPORT], True, answer)[1])
+    assert found == [dict(REPORT, adapter="r0", symbol="sgh_cq_arm+0x234")]
+
+
+@case
+def guest_that_lies(_folder):
+    """a guest that is silent, sends no end of symbols or none that is one: the number is shown"""
+    endless = (b"ffffffff81001000 T x\n" * 50000 for _ in itertools.count())
+    for answer in ([errors.LabError("silent")], [b"\xff\0\x1b[2J\n" * 9], endless, []):
+        shown = lint_of("warn", [REPORT], False, answer)[1]
+        assert "cpu 3 at 0xffffffff81001234, 2 times" in shown, shown
+        assert "\x1b" not in shown
+
+
+@case
+def program_of_user(_folder):
+    """a program counter of a program is no reason to ask the guest"""
+    report = dict(REPORT, pc="0x401234")
+    answer = [AssertionError("it is asked")]
+    assert "cpu 3 at 0x401234," in lint_of("warn", [report], False, answer)[1]
 
 
 @case

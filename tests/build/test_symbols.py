@@ -75,6 +75,27 @@ def kernel(folder):
 
 
 @case
+def lies(_folder):
+    """What is no symbol is passed over, whatever the guest wrote: no number, no name, no text"""
+    text = "\n".join(
+        (
+            "ffffffff81000000 T good",
+            "ffffffff81000010 T \x1b[2Jcleared",
+            "ffffffff81000020 T " + "x" * 100000,
+            "ffffffffffffffffffffffff81000030 T long",
+            "not-a-number T word",
+            "-1 T negative",
+            "ffffffff81000040 T",
+            "\0" * 1000,
+            "ffffffff81000050 T two words",
+            "ffffffff81000060 t fine [staghorn]",
+        )
+    )
+    found = Symbols(kallsyms=text).resolve([0xFFFFFFFF8100005F, 0xFFFFFFFF81000061])
+    assert list(found.values()) == ["good+0x5f", "fine+0x1"], found
+
+
+@case
 def wrong(folder):
     """A file that is not there, or is no program, is an error of the user"""
     text = folder / "text"

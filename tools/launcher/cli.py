@@ -453,14 +453,22 @@ def _add_reload(verbs, vm):
 
 
 def _add_lint(verbs, vm):
-    _add_simple(
+    verb = _add_simple(
         verbs,
         "lint",
         do_lint,
         "show what the driver checker reports about a VM's driver (up --device-prop check=warn); "
         "the status is 1 if the driver made mistakes",
         vm,
-    ).add_argument("-f", "--follow", action="store_true", help="show new reports until the VM ends")
+    )
+    verb.add_argument("-f", "--follow", action="store_true", help="show new reports until it ends")
+    verb.add_argument(
+        "--symbols",
+        action="append",
+        metavar="FILE",
+        help="a program of the host that runs in the VM without address space randomisation "
+        "(setarch -R): names its functions; repeatable",
+    )
 
 
 def _add_impair(verbs):

@@ -3,12 +3,15 @@
 import json
 import time
 
-from . import proc
+from . import agent, proc
 from .errors import LabError, UsageError
 from .qmp import Monitor
+from .symbols import KERNEL, Kernel, Symbols
 
 PROPERTY = "check-reports"
 PAUSE = 1.0  # seconds between two looks with --follow
+SYMBOLS_MAX = 32 << 20  # octets of /proc/kallsyms that are read
+SYMBOLS_S = 20.0  # seconds that a guest has to send them
 HOW = "docs/manual/checker.md; switch it on with: ./staghorn up --device-prop check=warn"
 
 
@@ -43,10 +46,59 @@ def is_on(folder, name):
         )
 
 
+def kallsyms(folder, name):
+    """The guest's /proc/kallsyms; "" if it does not answer in time, or sends too much."""
+    parts, size = [], 0
+
+    def take(stream, data):
+        nonlocal size
+        if stream == 1:
+            size += len(data)
+            parts.append(data)
+        if size > SYMBOLS_MAX:
+            raise LabError("VM %s has more symbols than %d octets" % (name, SYMBOLS_MAX))
+
+    try:
+        session = agent.Session(folder, name, ["cat", "/proc/kallsyms"], None, take)
+        session.run(SYMBOLS_S, SYMBOLS_S / 4)
+    except LabError:
+        return ""
+    return b"".join(parts).decode("ascii", errors="replace")
+
+
+class Names:
+    """Names for program counters: of the guest's kernel as it is now, and of programs."""
+
+    def __init__(self, folder, vm, programs):
+        self.folder, self.vm = folder, vm
+        self.symbols = Symbols(programs)
+        self.known = {}  # by program counter
+
+    def give(self, found):
+        """Adds the member "symbol" to the reports whose program counter has a name."""
+        counters = {int(report["pc"], 16) for report in found if "pc" in report}
+        new = counters - self.known.keys()
+        if any(pc >= KERNEL for pc in new):  # modules may have been loaded since
+            self.symbols.kernel = Kernel(kallsyms(self.folder, self.vm))
+        self.known.update(self.symbols.resolve(new))
+        for report in found:
+            name = self.known[int(report["pc"], 16)] if "pc" in report else None
+            if name and not name.startswith("0x"):
+                report["symbol"] = name
+        return found
+
+
+def place_of(report):
+    """The instruction of a report: its symbol if it has one, and its address."""
+    if "symbol" in report:
+        return "%s (%s)" % (report["symbol"], report["pc"])
+    return report["pc"]
+
+
 def text_of(report):
     """A report as lines of text."""
     times = ", %d times" % report["count"] if report["count"] > 1 else ""
-    where = ", cpu %d at %s" % (report["cpu"], report["pc"]) if "cpu" in report else ""
+    where = ", cpu %d at %s" % (report["cpu"], place_of(report)) if "cpu" in report else ""
     lines = [
         "%s: %s, %s%s%s" % (report["adapter"], report["rule"], report["object"], where, times),
         "    %s" % report["text"],
@@ -71,7 +123,7 @@ def mistakes(found):
     return [report for report in found if report["strict"] != "advice"]
 
 
-def follow(folder, name, show):
+def follow(folder, name, names, show):
     """Passes each new report to show() until the VM ends."""
     seen = set()
     while proc.alive(folder.data["vms"][name]["process"]):
@@ -81,11 +133,10 @@ def follow(folder, name, show):
             if proc.alive(folder.data["vms"][name]["process"]):
                 raise
             return
-        for report in found:
-            key = report["adapter"], report["number"]
-            if key not in seen:
-                seen.add(key)
-                show(report)
+        new = [one for one in found if (one["adapter"], one["number"]) not in seen]
+        for report in names.give(new):
+            seen.add((report["adapter"], report["number"]))
+            show(report)
         time.sleep(PAUSE)
 
 
@@ -93,13 +144,15 @@ def run(folder, args, emit):
     """The verb: 0: no mistakes were reported."""
     if not is_on(folder, args.vm):
         raise UsageError("the driver checker of %s is off" % args.vm, HOW)
+    names = Names(folder, args.vm, args.symbols or ())
     if args.follow:
         follow(
             folder,
             args.vm,
+            names,
             lambda one: print(json.dumps(one) if args.json else text_of(one), flush=True),
         )
         return 0
-    found = reports(folder, args.vm)
+    found = names.give(reports(folder, args.vm))
     emit(args, found, "\n".join([*map(text_of, found), summary(found)]))
     return 1 if mistakes(found) else 0

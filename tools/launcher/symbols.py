@@ -7,6 +7,7 @@ the guest's /proc/kallsyms at the end of the recording.  Which process a program
 is not known: the first of the files that has code there is taken.
 """
 import bisect
+import re
 import subprocess
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from .errors import LabError, UsageError
 
 PIE_BASE = 0x555555554000  # Linux, x86-64, personality ADDR_NO_RANDOMIZE
 KERNEL = 0xFFFF800000000000  # program counters from here on are the kernel's
-TEXT = "tTwW"  # kinds of symbols that are code
+# A line about code.  The guest wrote it: what does not look like one is no symbol.
+SYMBOL = re.compile(r"([0-9a-f]{1,16}) [tTwW] ([\w.$]{1,128})(?:\s+\[\w+\])?", re.ASCII)
 FAR = 1 << 20  # octets behind a symbol of the kernel that do not belong to it any more
 
 
@@ -69,9 +71,9 @@ class Kernel:
     def __init__(self, text):
         found = []
         for line in text.splitlines():
-            words = line.split()
-            if len(words) >= 3 and words[1] in TEXT:
-                found.append((int(words[0], 16), words[2]))
+            symbol = SYMBOL.fullmatch(line.strip())
+            if symbol:
+                found.append((int(symbol[1], 16), symbol[2]))
         found.sort()
         self.starts = [start for start, _ in found if start]
         self.symbols = [name for start, name in found if start]
