@@ -166,12 +166,12 @@ static inline bool sgh_dead(const struct sgh_dev *dev)
 
 static inline u32 sgh_read(struct sgh_dev *dev, u32 reg)
 {
-	return ioread32(dev->regs + reg);
+	return readl(dev->regs + reg);
 }
 
 static inline void sgh_write(struct sgh_dev *dev, u32 reg, u32 value)
 {
-	iowrite32(value, dev->regs + reg);
+	writel(value, dev->regs + reg);
 }
 
 /* The kernel's doorbell page; a write is ordered after earlier writes to queue memory. */
