@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests how VM tests notice the reports of the driver checker, without a VM."""
+import ast
 import os
 import sys
 import tempfile
@@ -95,6 +96,23 @@ def mode(_folder):
         os.environ.pop("SG_CHECK", None)
         if before is not None:
             os.environ["SG_CHECK"] = before
+
+
+@case
+def settings(_folder):
+    """no class of a VM test has a method with the name of a setting of labtest.LabCase"""
+    names = {"driver_check", "mistakes", "up_arguments"}
+    library = (TOP / "tests" / "vm" / "lib" / "labtest.py").read_text()
+    found, classes = [], 0
+    for path in sorted((TOP / "tests" / "vm").rglob("*.py")):
+        for one in ast.walk(ast.parse(path.read_text())):
+            if isinstance(one, ast.ClassDef):
+                classes += 1
+                methods = [part.name for part in one.body if isinstance(part, ast.FunctionDef)]
+                found += ["%s: %s" % (path.name, name) for name in methods if name in names]
+    assert classes > 20, classes
+    assert all("\n    %s = " % name in library for name in names), names
+    assert not found, found
 
 
 @case

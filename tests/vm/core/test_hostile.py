@@ -22,7 +22,7 @@ REPORT = re.compile(r"^.*(Sanitizer:|runtime error:|Assertion|assertion).*$", re
 
 class Hostile(labtest.LabCase):
     up_arguments = ("--vms", "alpha", "--cpus", "4", "--mem", "512M", "--accel", "tcg")
-    check = "off"  # all that these programs do is a mistake
+    driver_check = "off"  # all that these programs do is a mistake
 
     @classmethod
     def setUpClass(cls):

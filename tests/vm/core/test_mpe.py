@@ -18,7 +18,7 @@ PROGRAMS = Path(os.environ.get("SG_BUILD", labtest.TOP / "build")) / "guest" / "
 class MpeCase(labtest.LabCase):
     """A lab in which beta serves regions; each method runs cases of `program` in alpha."""
 
-    check = "strict"
+    driver_check = "strict"
     program = "mpe"
     device = ()  # the device of the server's memory
     server = None

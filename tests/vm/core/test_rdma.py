@@ -24,7 +24,7 @@ PROGRAMS = (
 
 class Adapters(labtest.LabCase):
     up_arguments = ("--mtu", "9000")
-    check = "strict"
+    driver_check = "strict"
 
     def test_device__is_seen_by_its_users(self):
         self.assertRegex(

@@ -29,7 +29,7 @@ SHARED_SENDS = 2 * 64  # shared_queue.c
 
 class Rnr(labtest.LabCase):
     up_arguments = ("--device-prop", "beta:rnr=wait")
-    check = "strict"
+    driver_check = "strict"
 
     @classmethod
     def setUpClass(cls):

@@ -21,7 +21,7 @@ ADDRESS = programs.ADDRESS["alpha"]
 
 class Verbs(labtest.LabCase):
     up_arguments = ("--vms", "alpha", "--pmem", "64M")
-    check = "strict"
+    driver_check = "strict"
 
     @classmethod
     def setUpClass(cls):

@@ -2,9 +2,9 @@
 """The driver checker in VM tests: its mode, and its reports, each of which fails a case.
 
 SG_CHECK=off, warn or strict in the environment is the mode of all adapters of a program, except in
-classes that want none.  Without it a class chooses (LabCase.check).  Reports are read from the
-device logs, so those of a VM that has been killed count as well.  Rules that are broken on purpose
-are in LabCase.mistakes and labtest.breaks()."""
+classes that want none.  Without it a class chooses (LabCase.driver_check).  Reports are read from
+the device logs, so those of a VM that has been killed count as well.  Rules that are broken on
+purpose are in LabCase.mistakes and labtest.breaks()."""
 import os
 import re
 

@@ -159,11 +159,11 @@ class Started:
 class Lab:
     """One lab, used through the command line."""
 
-    def __init__(self, name, check=None, mistakes=()):
+    def __init__(self, name, driver_check=None, mistakes=()):
         self.name = name
         self.state = state_folder()
         self.started = []
-        self.check, self.mistakes = drivercheck.mode(check), mistakes
+        self.driver_check, self.mistakes = drivercheck.mode(driver_check), mistakes
         self.reports = drivercheck.Reports(os.path.join(self.state, "labs", name))
         _labs.append(self)
 
@@ -191,7 +191,7 @@ class Lab:
         return done
 
     def up(self, *arguments):
-        words = drivercheck.words(self.check, arguments)
+        words = drivercheck.words(self.driver_check, arguments)
         return self.run("up", "--timeout", UP_LIMIT, *words, *arguments)
 
     def expect_good_driver(self, mistakes=()):
@@ -264,14 +264,14 @@ class LabCase(Claims, unittest.TestCase):
     """Cases that share one lab, brought up with `up_arguments`."""
 
     up_arguments = ()
-    check = None  # mode of the driver checker, unless SG_CHECK says otherwise
+    driver_check = None  # mode of the driver checker, unless SG_CHECK says otherwise
     mistakes = ()  # its rules that the cases break on purpose
     lab = None
 
     @classmethod
     def setUpClass(cls):
         # One name for all: MAC addresses derive from it, and boot snapshots contain them.
-        cls.lab = Lab("lab", cls.check, cls.mistakes)
+        cls.lab = Lab("lab", cls.driver_check, cls.mistakes)
         cls.lab.up(*cls.up_arguments)
 
     @classmethod
