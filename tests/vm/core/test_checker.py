@@ -49,7 +49,7 @@ class Checker(labtest.LabCase):
 
     def test_1_our_driver(self):
         """Our driver and provider keep to the rules while a program uses queues."""
-        self.run_program("verbs_queues", "srq:")
+        self.run_program("verbs_queues", "srq: resized")
         self.assertEqual(self.lab.run("lint", "alpha").out, "no reports\n")
 
     def test_2_kernel(self):
@@ -62,7 +62,7 @@ class Checker(labtest.LabCase):
         report = self.reports()["ADMIN-FIELD"]
         self.assertEqual(report["pc"], counter)
         self.assertEqual(report["symbol"].split("+")[0], function)
-        line = self.lab.sh("alpha", "grep -m 1 ' %s$' /proc/kallsyms" % function).split()
+        line = self.lab.sh("alpha", "grep -wm 1 %s /proc/kallsyms" % function).split()
         behind = int(counter, 16) - int(line[0], 16)
         self.assertEqual(report["symbol"], "%s+%#x" % (function, behind))
 
