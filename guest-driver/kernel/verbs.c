@@ -48,8 +48,12 @@ static u64 sgh_device_caps(const struct sgh_dev *dev)
 	u64 caps = 0;
 	int i;
 
-	/* One bit for all three: fast registration, its end by LOCAL_INV, Send with Invalidate. */
-	if (dev->caps.max_fr_pages && sgh_has(dev, SG_FEATURE_SEND_INV))
+	/*
+	 * One bit for all three: fast registration, its end by LOCAL_INV, Send with Invalidate.
+	 * Kernel consumers have the last one in any case (sgh_send_op_of()); the provider takes
+	 * the bit away if the wire has no such message.
+	 */
+	if (dev->caps.max_fr_pages)
 		caps |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 	for (i = 0; i < ARRAY_SIZE(map); i++) {
 		if (sgh_has(dev, map[i].feature))

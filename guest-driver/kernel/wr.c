@@ -35,6 +35,21 @@ static const struct sgh_send_op {
 };
 
 /*
+ * The row of a work request, or NULL.  Where the wire has no Send with Invalidate, the message goes
+ * as a Send.  Linux's ULPs ask for the invalidation as a favour: the peer's ULP sees by its
+ * completion that nothing was invalidated, and does it itself.  Programs in user space get
+ * EOPNOTSUPP from the provider.
+ */
+static const struct sgh_send_op *sgh_send_op_of(const struct sgh_dev *dev, enum ib_wr_opcode opcode)
+{
+	if (opcode == IB_WR_SEND_WITH_INV && !sgh_has(dev, SG_FEATURE_SEND_INV))
+		opcode = IB_WR_SEND;
+	if (opcode >= ARRAY_SIZE(sgh_send_ops) || !sgh_send_ops[opcode].valid)
+		return NULL;
+	return &sgh_send_ops[opcode];
+}
+
+/*
  * For the opcode of a completion, or of a send queue entry.  Masked operations complete like those
  * without masks: the adapter has one opcode for both.
  */
@@ -185,12 +200,11 @@ static void sgh_fill_remote(struct sg_wqe_hdr *hdr, const struct ib_rdma_wr *wr)
 
 static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct ib_send_wr *wr)
 {
-	const struct sgh_send_op *op;
+	const struct sgh_send_op *op = sgh_send_op_of(qp->dev, wr->opcode);
 	u8 opcode;
 
-	if (wr->opcode >= ARRAY_SIZE(sgh_send_ops) || !sgh_send_ops[wr->opcode].valid)
+	if (!op)
 		return -EINVAL;
-	op = &sgh_send_ops[wr->opcode];
 	if (!sgh_has(qp->dev, op->feature))
 		return -EOPNOTSUPP;
 	opcode = op->opcode;
