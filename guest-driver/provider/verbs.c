@@ -21,7 +21,7 @@ int sgp_query_device_ex(struct ibv_context *context, const struct ibv_query_devi
 	if (ret)
 		return ret;
 
-	/* The driver announces it for kernel consumers, of which each can do without the message. */
+	/* The driver announces it for kernel consumers, which can do without the message. */
 	if (!(to_sgp_context(context)->features & SG_FEATURE_SEND_INV)) {
 		attr->orig_attr.device_cap_flags &= ~IBV_DEVICE_MEM_MGT_EXTENSIONS;
 		if (attr_size >= offsetof(struct ibv_device_attr_ex, device_cap_flags_ex) +

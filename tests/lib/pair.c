@@ -40,6 +40,21 @@ const struct pair_wire *pair_wire(void)
     return &wires[wire_of_tests()];
 }
 
+bool pair_wire_waits(void)
+{
+    return pair_wire()->waits;
+}
+
+bool pair_wire_invalidates(void)
+{
+    return pair_wire()->invalidates;
+}
+
+bool pair_wire_rfc7306(void)
+{
+    return pair_wire()->rfc7306;
+}
+
 void pair_default_config(struct sg_adapter_config *config)
 {
     sg_adapter_default_config(config);

@@ -72,6 +72,10 @@ struct pair_wire {
 
 /* Of pair_default_config(). */
 const struct pair_wire *pair_wire(void);
+/* For cases of some wires only (struct t_case). */
+bool pair_wire_waits(void);
+bool pair_wire_invalidates(void);
+bool pair_wire_rfc7306(void);
 
 void pair_default_config(struct sg_adapter_config *config);
 /* NULL: defaults; immediate mode. */

@@ -43,6 +43,7 @@
 struct t_case {
     const char *name;
     void (*run)(void);
+    bool (*applies)(void); /* NULL: always; otherwise the program has the case only if it is true */
 };
 
 enum t_outcome { T_RUNNING = 0, T_FAILED, T_SKIPPED };
@@ -252,12 +253,15 @@ static T_UNUSED void t_eq_mem(const char *file, int line, const char *text, cons
 #define T_EQ_STR(got, want) t_eq_str(__FILE__, __LINE__, #got, (got), (want))
 #define T_EQ_MEM(got, want, len) t_eq_mem(__FILE__, __LINE__, #got, (got), (want), (len))
 
-static T_UNUSED bool t_selected(const char *name, int argc, char **argv)
+static T_UNUSED bool t_selected(const struct t_case *c, int argc, char **argv)
 {
     int i;
 
+    if (c->applies && !c->applies()) {
+        return false;
+    }
     for (i = 1; i < argc; i++) {
-        if (strstr(name, argv[i])) {
+        if (strstr(c->name, argv[i])) {
             return true;
         }
     }
@@ -306,16 +310,18 @@ static T_UNUSED int t_main(const struct t_case *cases, size_t count, int argc, c
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 2 && strcmp(argv[1], "-l") == 0) {
         for (i = 0; i < count; i++) {
-            puts(cases[i].name);
+            if (t_selected(&cases[i], 1, argv)) {
+                puts(cases[i].name);
+            }
         }
         return 0;
     }
     for (i = 0; i < count; i++) {
-        selected += t_selected(cases[i].name, argc, argv);
+        selected += t_selected(&cases[i], argc, argv);
     }
     printf("1..%zu\n", selected);
     for (i = 0; i < count; i++) {
-        if (t_selected(cases[i].name, argc, argv)) {
+        if (t_selected(&cases[i], argc, argv)) {
             good = t_run_case(&cases[i], ++number) && good;
         }
     }

@@ -177,10 +177,38 @@ static void claims(void)
     }
 }
 
+static bool never(void)
+{
+    return false;
+}
+
+static bool always(void)
+{
+    return true;
+}
+
+/* A case that does not apply is no case of the program, even if it is named. */
+static void applies(void)
+{
+    char program[] = "p", part[] = "case", other[] = "else";
+    char *argv[] = { program, part }, *argv_other[] = { program, other };
+    struct t_case one = { "a case", claims };
+
+    T_TRUE(t_selected(&one, 1, argv));
+    one.applies = always;
+    T_TRUE(t_selected(&one, 1, argv));
+    T_TRUE(t_selected(&one, 2, argv));
+    T_FALSE(t_selected(&one, 2, argv_other));
+    one.applies = never;
+    T_FALSE(t_selected(&one, 1, argv));
+    T_FALSE(t_selected(&one, 2, argv));
+}
+
 static const struct t_case cases[] = {
     { "checks fail when they should", checks__fail_when_they_should },
     { "checks pass when they should", checks__pass_when_they_should },
     { "ids are shown by checks that passed", claims },
+    { "a program lacks the cases that do not apply", applies },
 };
 
 T_MAIN(cases)

@@ -349,9 +349,6 @@ static void responder_waits(void)
 {
     struct sg_adapter_config config;
 
-    if (!pair_wire()->waits) {
-        T_SKIP("on this wire the responder may send at once (test_wire_2000.c)");
-    }
     pair_default_config(&config);
     config.engine.peer_to_peer = false;
     pair_start(&pair, &config, NULL);
@@ -449,7 +446,7 @@ static const struct t_case cases[] = {
     { "DESTROY_QP lets them arrive while the peer sends", destroy_delivers_under_fire },
     { "a close and DEREG_MR let them arrive while the peer sends", close_delivers_under_fire },
     { "every kind of MPA startup", mpa_variants },
-    { "a responder waits for the initiator", responder_waits },
+    { "a responder waits for the initiator", responder_waits, pair_wire_waits },
     { "1000 connections of four kinds of end leave nothing behind", thousand_cycles },
     { "private data that is too long", private_data_too_long },
 };

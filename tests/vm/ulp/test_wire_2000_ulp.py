@@ -2,8 +2,8 @@
 """Kernel ULPs on RDMA/TCP of 2000: 9P, NFS, NVMe-oF.
 # timeout: 900
 
-NFS and NVMe-oF register memory for the peer, and let it end that by Send with Invalidate.  This wire
-has no such message: the peer's driver sends a Send, and the client invalidates by itself
+NFS and NVMe-oF register memory for the peer, and let it end that by Send with Invalidate.  This
+wire has no such message: the peer's driver sends a Send, and the client invalidates by itself
 (docs/manual/wires.md)."""
 import programs
 import ulptest
