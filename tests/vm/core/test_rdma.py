@@ -174,7 +174,7 @@ class Adapters(labtest.LabCase):
                 self.lab.sh(vm, "/usr/lib/staghorn/rdma " + kind)
             rdmatest.rping(self.lab, "beta", "alpha", count=3)
 
-    # The kernel destroys the queue pairs of a process first, and takes its doorbell page afterwards.
+    # The kernel destroys the queue pairs of a process before it takes its doorbell page.
     @labtest.breaks("DB-GONE")
     def test_module__unload_ends_traffic(self):
         """rmmod while a program sends: the module is gone at once, and the program can be ended.

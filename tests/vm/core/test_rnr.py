@@ -76,7 +76,7 @@ class Rnr(labtest.LabCase):
     def perftest(self, server, *words):
         """Runs both sides, again if the client was refused, by which it crashes.
 
-        perftest's server listens twice, and its client may come in between (tools/bench/rdma.py)."""
+        perftest's server listens twice; its client may come in between (tools/bench/rdma.py)."""
         for _ in range(TRIES):
             sides, grown = self.perftest_once(server, *words)
             status, output = sides[0]
