@@ -8,8 +8,6 @@
  * and unbinds a queue pair before it is destroyed.  A reference and its mutex keep each other queue
  * pair while it is examined.
  */
-#include <rdma/rdma_counter.h>
-
 #include "qp.h"
 #include "stats.h"
 

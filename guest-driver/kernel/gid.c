@@ -3,7 +3,8 @@
  * The port's GID table, for programs that connect as on InfiniBand (rendezvous.c).
  *
  * iWARP itself has no GIDs.  Entry 0 has the form that rdma_cm expects: the MAC address first, then
- * the node's GUID, because many programs treat a GID whose lower half is zero as unused.  Entries
+ * the node's GUID, because many programs treat a GID whose lower half is zero as unused.  Before
+ * Linux 6.6 rdma_cm looks for an entry that is zero behind the MAC address, so it is.  Entries
  * from 1 on are the addresses of the port, in the slots of netdev.c, IPv4 as ::ffff:a.b.c.d; the
  * entry of an empty slot is zero, which ib_core treats as none.  An address keeps its entry as long
  * as it exists.
@@ -30,7 +31,8 @@ static void sgh_gid_of_port(struct sgh_dev *dev, union ib_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
 	ether_addr_copy(gid->raw, dev->mac);
-	gid->global.interface_id = cpu_to_be64(dev->guid);
+	if (!SGH_GID_IS_MAC)
+		gid->global.interface_id = cpu_to_be64(dev->guid);
 }
 
 static int sgh_gid_at(struct sgh_dev *dev, u32 index, union ib_gid *gid)
@@ -54,17 +56,28 @@ int sgh_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gi
 	return sgh_gid_at(to_sgh(ibdev), index, gid);
 }
 
-/* Is it entry 0 of an adapter with the default GUID?  Then its link-local address. */
+/* Peers with kernels before 6.6 have zeros behind the MAC address.  So may IPv6 addresses have. */
+static bool sgh_gid_is_mac(const union ib_gid *gid)
+{
+	const struct in6_addr *in6 = (const struct in6_addr *)gid->raw;
+
+	return !gid->global.interface_id && is_valid_ether_addr(gid->raw) &&
+	       (gid->raw[0] & 0xe0) != 0x20 && (gid->raw[0] & 0xfe) != 0xfc &&
+	       !(ipv6_addr_type(in6) & IPV6_ADDR_LINKLOCAL);
+}
+
+/* Is it entry 0 of an adapter with the default GUID, or none?  Then its link-local address. */
 static bool sgh_gid_of_mac(const union ib_gid *gid, struct in6_addr *addr)
 {
-	const u8 *mac = gid->raw, *guid = gid->raw + 8;
+	const u8 *mac = gid->raw;
+	u8 guid[8] = { mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] };
 
 	/* RFC 4291 appendix A: the interface identifier that the MAC address gives. */
-	if (gid->raw[6] || gid->raw[7] || guid[0] != (mac[0] ^ 2) || memcmp(guid + 1, mac + 1, 2) ||
-	    guid[3] != 0xff || guid[4] != 0xfe || memcmp(guid + 5, mac + 3, 3))
+	if (gid->raw[6] || gid->raw[7] ||
+	    (memcmp(gid->raw + 8, guid, sizeof(guid)) && !sgh_gid_is_mac(gid)))
 		return false;
 	ipv6_addr_set(addr, htonl(0xfe800000), 0, 0, 0);
-	memcpy(addr->s6_addr + 8, guid, 8);
+	memcpy(addr->s6_addr + 8, guid, sizeof(guid));
 	return true;
 }
 

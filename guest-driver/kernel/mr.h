@@ -52,7 +52,7 @@ int sgh_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int sgh_dealloc_mw(struct ib_mw *ibmw);
 
 /* odp.c */
-#if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
+#if SGH_HAS_ODP
 struct sgh_odp *sgh_odp_begin(struct sgh_dev *dev, struct ib_pd *ibpd, struct sg_cmd_reg_mr *cmd,
 			      u64 start, u64 *length, u64 va, int access);
 int sgh_odp_registered(struct sgh_odp *odp, u32 stag);

@@ -523,8 +523,7 @@ static void sgh_net_work(struct work_struct *work)
 
 	if (READ_ONCE(dev->net_stopping))
 		return;
-	if (netdev && (READ_ONCE(netdev->reg_state) != NETREG_REGISTERED ||
-		       !net_eq(dev_net(netdev), &init_net)))
+	if (netdev && (!sgh_netdev_is_registered(netdev) || !net_eq(dev_net(netdev), &init_net)))
 		sgh_unbind(dev);
 	if (!dev->netdev) {
 		sgh_bind(dev);

@@ -57,7 +57,7 @@ static int sgh_port_bind(struct sgh_dev *dev, struct sock *sk, const struct sg_s
 	if (addr->port)
 		sock_set_reuseaddr(sk);
 	len = sgh_port_name(dev, addr, &name);
-	ret = kernel_bind(sk->sk_socket, (struct sockaddr *)&name, len);
+	ret = kernel_bind(sk->sk_socket, (sgh_bind_arg *)&name, len);
 	lock_sock(sk);
 	sk->sk_reuse = SK_NO_REUSE;
 	release_sock(sk);
@@ -91,7 +91,6 @@ int sgh_port_hold(struct sgh_dev *dev, struct sg_sockaddr *addr, struct socket *
 /* Does the kernel itself listen there with TCP?  Then the port may be shared. */
 static bool sgh_port_is_kernels(struct sgh_dev *dev, const struct sg_sockaddr *addr)
 {
-	struct inet_hashinfo *hash = init_net.ipv4.tcp_death_row.hashinfo;
 	u16 port = be16_to_cpu(addr->port);
 	int ifindex = sgh_net_ifindex(dev, 0);
 	const struct socket *sock;
@@ -102,11 +101,11 @@ static bool sgh_port_is_kernels(struct sgh_dev *dev, const struct sg_sockaddr *a
 	rcu_read_lock();
 	if (addr->family == 4) {
 		memcpy(&ip, addr->ip, 4);
-		sk = __inet_lookup_listener(&init_net, hash, NULL, 0, 0, 0, ip, port, ifindex, 0);
+		sk = SGH_TCP_LOOKUP(__inet_lookup_listener, NULL, 0, 0, 0, ip, port, ifindex, 0);
 #if IS_ENABLED(CONFIG_IPV6)
 	} else {
-		sk = inet6_lookup_listener(&init_net, hash, NULL, 0, &in6addr_any, 0,
-					   (const struct in6_addr *)addr->ip, port, ifindex, 0);
+		sk = SGH_TCP_LOOKUP(inet6_lookup_listener, NULL, 0, &in6addr_any, 0,
+				    (const struct in6_addr *)addr->ip, port, ifindex, 0);
 #endif
 	}
 	sock = sk ? READ_ONCE(sk->sk_socket) : NULL;
@@ -142,7 +141,6 @@ void sgh_port_release(struct socket *held)
 static bool sgh_port_connected(struct sgh_dev *dev, const struct sg_sockaddr *local,
 			       const struct sg_sockaddr *remote)
 {
-	struct inet_hashinfo *hash = init_net.ipv4.tcp_death_row.hashinfo;
 	int ifindex = sgh_net_ifindex(dev, 0);
 	struct sock *sk = NULL;
 	__be32 from, to;
@@ -152,15 +150,15 @@ static bool sgh_port_connected(struct sgh_dev *dev, const struct sg_sockaddr *lo
 	if (local->family == 4) {
 		memcpy(&from, remote->ip, 4);
 		memcpy(&to, local->ip, 4);
-		sk = inet_lookup_established(&init_net, hash, from, remote->port, to, local->port,
-					     ifindex);
+		sk = SGH_TCP_LOOKUP(inet_lookup_established, from, remote->port, to, local->port,
+				    ifindex);
 #if IS_ENABLED(CONFIG_IPV6)
 	} else {
 		const struct in6_addr *from6 = (const struct in6_addr *)remote->ip;
 		const struct in6_addr *to6 = (const struct in6_addr *)local->ip;
 
-		sk = __inet6_lookup_established(&init_net, hash, from6, remote->port, to6,
-						be16_to_cpu(local->port), ifindex, 0);
+		sk = SGH_TCP_LOOKUP(__inet6_lookup_established, from6, remote->port, to6,
+				    be16_to_cpu(local->port), ifindex, 0);
 #endif
 	}
 	rcu_read_unlock();

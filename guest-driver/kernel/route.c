@@ -36,7 +36,6 @@ static bool sgh_next_hop4(const struct sg_sockaddr *local, const struct sg_socka
 {
 	struct flowi4 fl4 = {
 		.flowi4_oif = oif,
-		.flowi4_tos = local->tos & INET_DSCP_MASK,
 		.flowi4_proto = IPPROTO_TCP,
 		.fl4_sport = local->port,
 		.fl4_dport = remote->port,
@@ -44,6 +43,7 @@ static bool sgh_next_hop4(const struct sg_sockaddr *local, const struct sg_socka
 	struct rtable *rt;
 	bool found;
 
+	sgh_set_tos(&fl4, local->tos);
 	memcpy(&fl4.saddr, local->ip, 4);
 	memcpy(&fl4.daddr, remote->ip, 4);
 	rt = ip_route_output_key(&init_net, &fl4);

@@ -8,6 +8,7 @@
 #include <linux/rcupdate.h>
 
 #include "cm.h"
+#include "compat_ops.h"
 #include "cq.h"
 #include "mr.h"
 #include "qp.h"
@@ -81,7 +82,8 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	struct sgh_dev *dev = to_sgh(ibdev);
 	const struct sgh_caps *c = &dev->caps;
 
-	if (udata->inlen || udata->outlen)
+	/* Linux 7 asks without udata for itself, earlier kernels with an empty one. */
+	if (udata && (udata->inlen || udata->outlen))
 		return -EINVAL;
 	memset(attr, 0, sizeof(*attr));
 	attr->fw_ver = sgh_fw_number(c->fw_version);
@@ -95,7 +97,7 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->max_qp_wr = c->max_qp_wr;
 	attr->device_cap_flags = sgh_device_caps(dev);
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
-	if (sgh_has(dev, SG_FEATURE_ODP)) {
+	if (SGH_HAS_ODP && sgh_has(dev, SG_FEATURE_ODP)) {
 		attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 		attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
 		attr->odp_caps.per_transport_caps.rc_odp_caps =
@@ -332,9 +334,7 @@ static const struct ib_device_ops sgh_ops = {
 	.alloc_pd = sgh_alloc_pd,
 	.alloc_ucontext = sgh_alloc_ucontext,
 	.counter_alloc_stats = sgh_counter_alloc_stats,
-	.counter_bind_qp = sgh_counter_bind_qp,
 	.counter_dealloc = sgh_counter_dealloc,
-	.counter_unbind_qp = sgh_counter_unbind_qp,
 	.counter_update_stats = sgh_counter_update_stats,
 	.create_cq = sgh_create_cq,
 	.create_qp = sgh_create_qp,
@@ -350,7 +350,6 @@ static const struct ib_device_ops sgh_ops = {
 	.fill_res_cq_entry = sgh_fill_res_cq,
 	.fill_res_mr_entry = sgh_fill_res_mr,
 	.fill_res_qp_entry = sgh_fill_res_qp,
-	.fill_res_srq_entry = sgh_fill_res_srq,
 	.fill_stat_mr_entry = sgh_fill_stat_mr,
 	.get_dev_fw_str = sgh_get_fw_str,
 	.get_dma_mr = sgh_get_dma_mr,
@@ -379,11 +378,8 @@ static const struct ib_device_ops sgh_ops = {
 	.query_port = sgh_query_port,
 	.query_qp = sgh_query_qp,
 	.query_srq = sgh_query_srq,
-	.reg_user_mr = sgh_reg_user_mr,
-	.reg_user_mr_dmabuf = sgh_reg_user_mr_dmabuf,
 	.req_notify_cq = sgh_req_notify_cq,
 	.rereg_user_mr = sgh_rereg_user_mr,
-	.resize_cq = sgh_resize_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, sgh_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_mw, sgh_mw, ibmw),
@@ -414,6 +410,7 @@ int sgh_ib_register(struct sgh_dev *dev)
 	strscpy(ibdev->node_desc, "Staghorn", sizeof(ibdev->node_desc));
 	ibdev->dev.parent = &dev->pdev->dev; /* user space finds its provider by the PCI ids */
 	ib_set_device_ops(ibdev, &sgh_ops);
+	ib_set_device_ops(ibdev, &sgh_version_ops);
 
 	ret = ib_device_set_netdev(ibdev, dev->netdev, 1);
 	if (ret)
