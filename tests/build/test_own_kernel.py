@@ -283,6 +283,21 @@ def package__of_a_kernel(folder):
 
 
 @case
+def package__in_parts(folder):
+    """an image's package that only depends on others is taken together with them"""
+    place = "usr/lib/modules/%s/" % RELEASE
+    names = ["linux-%s-%s" % (part, RELEASE) for part in ("base", "binary", "modules")]
+    depends = "linux-base (>= 4), " + ", ".join("%s (= 1)" % name for name in names)
+    path = package(folder, "linux-image-" + RELEASE, {}, Depends=depends)
+    package(folder, "linux-headers-" + RELEASE, {})
+    refused(path, "not all of these", "apt-get download " + " ".join(names))
+    files = [{place + "config": config_text().encode()}, {place + "vmlinuz": image()}, {}]
+    parts = [package(folder, name, each) for name, each in zip(names, files)]
+    facts = own_kernel.find(str(path), None, [])
+    assert facts["image"].split(":") == [str(each) for each in (path, *parts)], facts
+
+
+@case
 def package__not_of_a_kernel(folder):
     """other packages, damaged ones and those of other architectures are refused"""
     refused(package(folder, "hello", {}), "has no kernel", "linux-image-RELEASE")

@@ -10,7 +10,8 @@
 #
 # tools/launcher/own_kernel.py has checked the kernel; its `find` explains the words: image, config,
 # modules, build are paths, id is a hash of the kernel.  KIND is tree, files or package; a package's
-# build is the list of the packages of its headers, with colons in between.
+# image is the list of the packages of the kernel, its build that of the packages of its headers,
+# with colons in between.
 #
 # For a tree or files the machine's own compiler builds, as it did the kernel.  For a package that
 # of the guest's Debian does: programs of the header packages need Debian's C library.
@@ -37,17 +38,18 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$kind$release$id" ] || sg_die "usage: see the head of $0"
 
-# Unpacks the package's kernel, its modules and configuration into $SG_OUT/package.
+# Unpacks the packages of the kernel, its modules and configuration into $SG_OUT/package.
 unpack_package() {
+    local package
     mkdir "$SG_OUT/package"
-    dpkg-deb --fsys-tarfile "$image" | tar -C "$SG_OUT/package" -xf - --no-same-owner
+    while read -r package; do
+        dpkg-deb --fsys-tarfile "$package" | tar -C "$SG_OUT/package" -xf - --no-same-owner
+    done < <(tr : '\n' <<< "$image")
 }
 
 # module_sources FOLDER: our driver's in FOLDER/guest-driver/kernel, siw's in FOLDER/siw.
 module_sources() {
-    mkdir -p "$1/guest-driver" "$1/include"
-    cp -r "$SG_TOP/guest-driver/kernel" "$1/guest-driver/kernel"
-    cp -r "$SG_TOP/include/staghorn" "$1/include/staghorn"
+    driver_sources "$1"
     [ -n "$siw" ] || return 0
     cp -r "$(sg_product src-siw)/src/drivers/infiniband/sw/siw" "$1/siw"
     echo 'ccflags-y += -I$(src)' >> "$1/siw/Makefile"
@@ -74,25 +76,16 @@ make_driver() {
     strip_modules strip
 }
 
-# The packages' makefiles have absolute paths, which are those of an installed system.
 make_package_driver() {
-    local folder headers inside package
+    local folder headers package
     enter_tree
     while read -r package; do
         dpkg-deb --fsys-tarfile "$package" | tar -C "$in_tree_work" -xf - --no-same-owner
     done < <(tr : '\n' <<< "$build")
-    headers=$in_tree_work/usr/src/linux-headers-$release
-    [ -d "$headers" ] || sg_die "the packages of the headers have no ${headers#"$in_tree_work"}"
-    inside=${in_tree_work#"$tree"}
-    sed -i "s,/usr/src/,$inside/usr/src/,; s,/usr/lib/,$inside/usr/lib/," "$headers/Makefile"
-    # The kernel's compiler may be another one than the guest's.
-    if [ -f "$headers/.kernelvariables" ]; then
-        sed -i 's/gcc-[0-9]*$/gcc/' "$headers/.kernelvariables"
-    fi
+    headers=$(packaged_headers "$release") || exit 1
     module_sources "$in_tree_work"
     for folder in guest-driver/kernel ${siw:+siw}; do
-        in_tree make -C "${headers#"$tree"}" -j "$SG_JOBS" \
-            "M=$inside/$folder" modules
+        in_tree make -C "$headers" -j "$SG_JOBS" "M=${in_tree_work#"$tree"}/$folder" modules
         cp "$in_tree_work/$folder"/{staghorn,siw}.ko "$SG_OUT/" 2>/dev/null || :
     done
     strip_modules strip
@@ -118,8 +111,12 @@ collect_modules() {
         for from in "$SG_OUT"/package/{usr/lib,lib}/modules/"$release"; do
             [ ! -d "$from" ] || { mv "$from" "$to" && break; }
         done
-        cp "$SG_OUT/package/boot/vmlinuz-$release" "$SG_OUT/vmlinuz"
-        cp "$SG_OUT/package/boot/config-$release" "$SG_OUT/config"
+        if [ -e "$SG_OUT/package/boot/config-$release" ]; then
+            cp "$SG_OUT/package/boot/vmlinuz-$release" "$SG_OUT/vmlinuz"
+            cp "$SG_OUT/package/boot/config-$release" "$SG_OUT/config"
+        else
+            cp "$to/vmlinuz" "$to/config" "$SG_OUT/"
+        fi
         rm -rf "$SG_OUT/package"
         ;;
     esac

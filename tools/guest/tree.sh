@@ -139,6 +139,32 @@ guest_consumers() {
         @consumers-1 -- make_consumers
 }
 
+# driver_sources FOLDER: our driver's in FOLDER/guest-driver/kernel.
+driver_sources() {
+    mkdir -p "$1/guest-driver" "$1/include"
+    cp -r "$SG_TOP/guest-driver/kernel" "$1/guest-driver/kernel"
+    cp -r "$SG_TOP/include/staghorn" "$1/include/staghorn"
+}
+
+# packaged_headers RELEASE: where in the tree the headers of a kernel are, whose packages have been
+# unpacked in $in_tree_work.  Their makefiles have absolute paths, which are those of an installed
+# system.
+packaged_headers() {
+    local headers=$in_tree_work/usr/src/linux-headers-$1 inside=${in_tree_work#"$tree"}
+    [ -d "$headers" ] || sg_die "the packages of the headers have no ${headers#"$in_tree_work"}"
+    sed -i "s,/usr/src/,$inside/usr/src/,; s,/usr/lib/,$inside/usr/lib/," "$headers/Makefile"
+    # The kernel's compiler may be another one than the guest's.
+    if [ -f "$headers/.kernelvariables" ]; then
+        sed -i 's/gcc-[0-9]*$/gcc/' "$headers/.kernelvariables"
+    fi
+    # objtool of Linux 7 asks for the limits of its stack.  There is no /proc in the tree.
+    if [ ! -e "$tree/proc/self" ]; then
+        mkdir -p "$tree/proc/self"
+        echo '7ffc00000000-7ffd00000000 rw-p 00000000 00:00 0 [stack]' > "$tree/proc/self/maps"
+    fi
+    echo "${headers#"$tree"}"
+}
+
 check_mmdebstrap() {
     command -v mmdebstrap > /dev/null && command -v mke2fs > /dev/null ||
         sg_die "mmdebstrap and e2fsprogs are needed; ./configure installs them or says how"

@@ -151,10 +151,14 @@ def parts():
     return found
 
 
+# Options that later kernels have under another name.
+RENAMED = {"PROC_SYSCTL": "SYSCTL"}  # Linux 7
+
+
 def lacking(options, wanted):
     """The lines of a part of the fragment that a configuration does not fulfil."""
     for name, value in wanted.items():
-        there = options.get(name)
+        there = options.get(name) or options.get(RENAMED.get(name))
         if there != "y" and not (value == "m" and there == "m"):
             yield "CONFIG_%s=%s" % (name, value)
 

@@ -198,20 +198,22 @@ def _package(path):
             "--kernel: the package %s has no kernel" % name,
             "Its name must be linux-image-RELEASE; linux-image-amd64 only depends on one",
         )
+    parts = _parts(path, release)
     with tempfile.TemporaryDirectory(prefix="staghorn-kernel-") as folder:
-        _contents(path, folder, "./boot/*")
-        config = Path(folder) / "boot" / ("config-" + release)
+        for part in parts:
+            _contents(part, folder, "./boot/*", "*/modules/%s/config" % release, "*/vmlinuz")
+        config, image = _config_and_image(Path(folder), release)
         if not config.exists():
             raise UsageError("--kernel: %s has no /boot/config-%s" % (path, release))
         text = kernel_files.config_of(config)
         options = kernel_files.options_of(text)
         _check_architecture(text, options, path)
         _check_modular(options)
-        kernel_files.Image(Path(folder) / "boot" / ("vmlinuz-" + release))
+        kernel_files.Image(image)
     facts = {
         "kind": "package",
         "release": release,
-        "image": str(path),
+        "image": ":".join(map(str, parts)),
         "config": "",
         "modules": "",
         "build": ":".join(map(str, _headers(path, release))),
@@ -223,6 +225,32 @@ def _beside(path, name):
     """The package of that name beside another one, the newest of several; or None."""
     found = sorted(path.parent.glob(name.replace("[", "[[]") + "_*.deb"))
     return found[-1] if found else None
+
+
+def _config_and_image(folder, release):
+    """Where they are in the unpacked packages: in /boot or, since Linux 7, with the modules."""
+    if (folder / "boot" / ("config-" + release)).exists():
+        return folder / "boot" / ("config-" + release), folder / "boot" / ("vmlinuz-" + release)
+    modules = folder / "usr" / "lib" / "modules" / release
+    if (modules / "config").exists():
+        return modules / "config", modules / "vmlinuz"
+    return folder / "boot" / ("config-" + release), folder / "boot" / ("vmlinuz-" + release)
+
+
+def _parts(path, release):
+    """The packages of a kernel.  Since Linux 7 linux-image-RELEASE only depends on them."""
+    names = re.findall(
+        r"\b(linux-(?:base|binary|modules)-%s)\b" % re.escape(release), _field(path, "Depends")
+    )
+    found = {name: _beside(path, name) for name in names}
+    missing = [name for name in names if not found[name]]
+    if missing:
+        raise UsageError(
+            "--kernel: %s depends on %s, and not all of these packages are beside it"
+            % (path, ", ".join(names)),
+            "Fetch them:  cd %s && apt-get download %s" % (path.parent, " ".join(missing)),
+        )
+    return [path, *found.values()]
 
 
 def _headers(path, release):
@@ -323,11 +351,10 @@ def _identity(facts, text):
     found = hashlib.sha256()
     for word in (facts["kind"], facts["release"], facts["llvm"], text):
         found.update(word.encode() + b"\0")
-    content = [facts["image"]]
     if facts["kind"] == "package":
-        content += facts["build"].split(":")
+        content = facts["image"].split(":") + facts["build"].split(":")
     else:
-        content.append(os.path.join(facts["build"], "Module.symvers"))
+        content = [facts["image"], os.path.join(facts["build"], "Module.symvers")]
     for path in content:
         with contextlib.suppress(FileNotFoundError):
             found.update(hashlib.sha256(Path(path).read_bytes()).digest())
