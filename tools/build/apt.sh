@@ -4,8 +4,8 @@
 # Debian packages of another release, or of the machine's own, without touching
 # the machine's apt.  Source it after lib.sh.
 #
-# Everything private is in $SG_CACHE/apt (own release: $SG_CACHE/apt-host): a
-# sources.list made from the machine's own mirror (tools/build/apt-mirror),
+# Everything private is in $SG_CACHE/apt (own release: $SG_CACHE/apt-host, others:
+# $SG_CACHE/apt-SUITE): a sources.list made from the machine's own mirror (tools/build/apt-mirror),
 # lists, archives.  Root is not needed.  All functions here use the network and
 # are meant to be called from the command of an sg_step, whose product then
 # needs no network.
@@ -32,6 +32,10 @@ sg__sources_list() {
     local mirror=$SG_TOP/tools/build/apt-mirror
     if [ "$sg__apt_dir" = "$SG_CACHE/apt-host" ]; then
         /usr/bin/python3 "$mirror" deb "$(sg_host_suite)"
+        return
+    fi
+    if [ "$sg__apt_dir" != "$SG_CACHE/apt" ]; then
+        /usr/bin/python3 "$mirror" deb "${sg__apt_dir#"$SG_CACHE/apt-"}"
         return
     fi
     /usr/bin/python3 "$mirror" deb "$SG_SUITE"

@@ -9,6 +9,7 @@
 #= make check-fast  only tests without QEMU and VMs, with fewer seeds: unit, simulation, style
 #= make check-file  only the tests of FILE=hw/core/verbs/queues/sq.c, or of all changed files
 #= make check-debug test verbs, life cycle and ULPs on the debug kernel (DEBUG=test_nfs: only this)
+#= make check-kernels  the driver for other kernels of Debian, in VMs too (KERNELS="bookworm sid")
 #= make lint        style, formatters, linters, checkpatch, sparse
 #= make format      format C and Python (FILES=...; default: all of the tree)
 #= make compdb      build/compile_commands.json, for editors: core, tests, device, driver, provider
@@ -115,6 +116,29 @@ run_check() {
     exit $?
 }
 
+# The tests of check-kernels, on each kernel; the table at the end has one line for each.
+run_kernels() {
+    local suite package status=0 table=
+    unlock_build
+    for suite in ${KERNELS:-bookworm trixie-backports sid}; do
+        package=$(echo "$(sg_product "kernel-image-$suite")"/linux-image-*.deb)
+        echo
+        echo "Linux $(cat "$(sg_product "kernel-headers-$suite")/KERNEL")"
+        if [ ! -e "$(sg_product "kernel-driver-$suite")/staghorn.ko" ]; then
+            table+="$suite: the driver does not compile"$'\n'
+            status=1
+        elif STAGHORN_KERNEL=$package /usr/bin/python3 "$SG_TOP/tools/build/check" \
+            --suite vm --suite full --patience 2 test_verbs test_lifecycle test_nfs test_nvme; then
+            table+="$suite: passed"$'\n'
+        else
+            table+="$suite: failed"$'\n'
+            status=1
+        fi
+    done
+    printf '\n%s' "$table"
+    exit $status
+}
+
 target=${1:-help}
 case $target in
 help)
@@ -179,7 +203,7 @@ check | check-full)
         parts=()
         ;;
     check-full)
-        sg_plan 35
+        sg_plan 40
         parts=(--with consumers)
         ;;
     esac
@@ -187,6 +211,8 @@ check | check-full)
     run_part firmware/build.sh
     run_part tools/guest/build.sh "${parts[@]}"
     run_part tools/guest/netboot.sh
+    # full/test_kernels says what is missing.
+    [ "$target" = check ] || "$SG_TOP/tools/guest/kernels.sh" || :
     [ "$target" = check ] || sg_tool_schedulers
     native_plain
     native_sanitized
@@ -210,6 +236,16 @@ check-debug)
     run_part tools/guest/debug-kernel.sh
     # shellcheck disable=SC2086  # words: parts of programs' names
     run_check --debug ${DEBUG:-}
+    ;;
+check-kernels)
+    lock_build
+    sg_plan 41
+    run_part tools/build/qemu.sh
+    run_part firmware/build.sh
+    run_part tools/guest/build.sh --with consumers
+    # shellcheck disable=SC2086  # words: suites
+    run_part tools/guest/kernels.sh --images ${KERNELS:-bookworm trixie-backports sid}
+    run_kernels
     ;;
 native)
     lock_build
