@@ -158,6 +158,14 @@ def known__passed_over(_folder):
     files = "WARNING: CPU: 1 PID: 146 at fs/proc/generic.c:733 remove_proc_entry+0x21a/0x3f0\n"
     files += TRACE.replace("sgh_something", "unregister_irq_proc")
     assert not list(debugkernel.judged(debugkernel.reports(stamped(files))))
+    torn = """WARNING: CPU: 0 PID: 484 at kernel/dma/debug.c:601 add_dma_entry+0x3bd/0x570
+Modules linked in: staghorn(O)
+RIP: 0010:add_dma_entry+0x3bd/0x570
+---[ end trace 0000000000000000 ]---
+"""
+    assert kinds(torn) == ["WARN"] and not list(debugkernel.judged(debugkernel.reports(torn)))
+    other = torn.replace("debug.c:601 add_dma_entry", "debug.c:1040 check_unmap")
+    assert list(debugkernel.judged(debugkernel.reports(other)))
 
 
 @case

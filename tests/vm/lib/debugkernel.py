@@ -52,6 +52,9 @@ KNOWN = (
     # Programs may register the same memory twice, with any adapter; ib_core maps it each time.  On
     # x86 DMA is coherent, so this is harmless.
     r"cacheline tracking EEXIST, overlapping mappings aren't supported",
+    # The same, if lines of another report came between this message and the rest: that function has
+    # no other warning.
+    r"\AWARNING: [^\n]* at kernel/dma/debug\.c:\d+ add_dma_entry\+",
     # All pages of a paged region that were never written are one page of zeroes.
     r"exceeded \d+ overlapping mappings[^\n]*\n(?:[^\n]*\n)*?[^\n]*ib_umem_odp_map_dma_and_lock\+",
     # If an allocation fails while an interrupt gets its files in /proc, some remain when it is
