@@ -7,7 +7,7 @@
 #   src-linux            Debian's source of the guest's kernel, without files that the configuration
 #                        never compiles
 #   guest-debug-kernel   kernel and modules of debug.config, and the files to build modules with
-#   guest-debug-modules  our modules and those of tests, for that kernel
+#   guest-debug-modules  our modules and those of tests, and a patched ib_isert, for that kernel
 #   guest-debug-overlay  all modules, as the overlay of the image
 #
 # The machine's own compiler compiles everything, which takes half an hour on two processors the
@@ -19,6 +19,8 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 config=$SG_TOP/tools/guest/debug.config
 programs=$SG_TOP/tests/guest-programs
+# Without this patch each response of an iSER target is a report.
+isert_patch=$SG_TOP/docs/upstream/linux-0007-isert-sync-unmapped.patch
 # The result contains neither builder nor time, so that the compiler's cache serves all clones.
 export KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=staghorn KBUILD_BUILD_HOST=staghorn
 
@@ -75,6 +77,9 @@ make_modules() {
     build_module "$work/kmpe" kmpe
     cp -r "$programs/kernel-faults" "$work/debug"
     build_module "$work/debug" sg_fault
+    cp -r "$(sg_product src-linux)/src/drivers/infiniband/ulp/isert" "$work/isert"
+    patch -s -p5 -d "$work/isert" < "$isert_patch"
+    build_module "$work/isert" ib_isert
     rm -rf "$work"
 }
 
@@ -85,7 +90,7 @@ make_overlay() {
     mkdir -p "$folder"
     cp -r "$(sg_product guest-debug-kernel)/modules/." "$folder"
     mkdir "$folder/updates"
-    cp "$(sg_product guest-debug-modules)/staghorn.ko" "$folder/updates/"
+    cp "$(sg_product guest-debug-modules)"/{staghorn,ib_isert}.ko "$folder/updates/"
     mkdir "$root/overlay/boot"
     cp "$(sg_product guest-debug-kernel)/build/.config" "$root/overlay/boot/config-$version"
     ln -s usr/lib "$root/overlay/lib"
@@ -124,10 +129,11 @@ sg_step guest-debug-kernel "compiling Linux with its checkers on" "@$(sg_product
     "$config" "@$(gcc --version | head -n 1)" @debug-kernel-1 -- make_kernel
 sg_step guest-debug-modules "compiling our modules for it" "@$(sg_product guest-debug-kernel)" \
     "$SG_TOP/guest-driver/kernel" "$SG_TOP/include/staghorn" "$programs/kernel-mpe" \
-    "$programs/kernel-faults" "$programs/mpe/mpe_wire.h" @debug-modules-1 -- make_modules
+    "$programs/kernel-faults" "$programs/mpe/mpe_wire.h" "$isert_patch" @debug-modules-2 \
+    -- make_modules
 [ "$only" != driver ] || exit 0
 sg_step guest-debug-overlay "packing its modules" "@$(sg_product guest-debug-kernel)" \
-    "@$(sg_product guest-debug-modules)" @debug-overlay-2 -- make_overlay
+    "@$(sg_product guest-debug-modules)" @debug-overlay-3 -- make_overlay
 sg_local guest-debug-links "linking the debug kernel" "@$(sg_product guest-debug-kernel)" \
     "@$(sg_product guest-debug-modules)" "@$(sg_product guest-debug-overlay)" \
     "@$(sg_product guest-boot)" "@$(sg_product guest-overlay)" "@$SG_BUILD" @debug-links-1 \
