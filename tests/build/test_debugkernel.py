@@ -166,6 +166,11 @@ RIP: 0010:add_dma_entry+0x3bd/0x570
     assert kinds(torn) == ["WARN"] and not list(debugkernel.judged(debugkernel.reports(torn)))
     other = torn.replace("debug.c:601 add_dma_entry", "debug.c:1040 check_unmap")
     assert list(debugkernel.judged(debugkernel.reports(other)))
+    srpt = "drivers/infiniband/ulp/srpt/ib_srpt.c:132 srpt_cache_put"
+    cache = torn.replace("kernel/dma/debug.c:601 add_dma_entry", srpt)
+    assert not list(debugkernel.judged(debugkernel.reports(cache)))
+    other = cache.replace("srpt_cache_put", "srpt_release_channel")
+    assert list(debugkernel.judged(debugkernel.reports(other)))
 
 
 @case

@@ -25,6 +25,7 @@ MAKE_DISK = (
     "> /dev/null"
 )
 LIMIT = 240  # seconds; other work may share the machine
+RATE = 2048  # KiB/s of writes of Running
 # Messages that no kernel may print.  The watchdogs' reports of lock-ups are left out: a virtual CPU
 # that the host does not run for some time looks like one.
 TROUBLE = (
@@ -105,11 +106,13 @@ def fio(lab, target, *more, limit=LIMIT, **keywords):
 class Running:
     """fio on the client while something happens.
 
-    It writes slowly, so that it still runs then, however fast the machine is."""
+    It writes slowly, so that it still runs then, however fast the machine is.  On the debug kernel
+    whatever happens takes longer, so fio takes longer by the same factor."""
 
     def __init__(self, lab, target, *more, **keywords):
         keywords.setdefault("size", "12M")
-        more = ("--rate=,2m", "--status-interval=500ms", *more)
+        rate = "--rate=,%dk" % (RATE // labtest.SLOW)
+        more = (rate, "--status-interval=500ms", *more)
         words = fio_words(target, *more, **keywords)
         self.lab = lab
         self.process = lab.start(CLIENT, *words)
