@@ -3,6 +3,7 @@
 """Tests of the launcher's output and files that need no VM."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -184,6 +185,52 @@ def removed_beside(folder):
             assert "cannot be made" in error.text(), error.text()
     finally:
         del os.environ["STAGHORN_STATE"]
+
+
+@case
+def modules__only_those_of_the_verb(folder):
+    """a short run of the launcher does not load what crash, copy and lint need"""
+    script = (
+        "import sys; from launcher import cli; sys.argv = ['staghorn', 'status']; cli.main();"
+        "print(*sorted(m for m in sys.modules if m.startswith('launcher.')), *sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(TOP / "tools"), "STAGHORN_STATE": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stdout.split())
+    assert "launcher.lab" in loaded, done.stderr
+    late = {"launcher.crash", "launcher.transfer", "launcher.lint", "tarfile", "configparser"}
+    assert not loaded & late, loaded & late
+    assert " record " in staghorn(folder, "crash", "--help").stdout
+
+
+@case
+def bytecode__is_in_the_build_folder(folder):
+    """compiled modules are kept, but never in the tree, nor without a build folder"""
+    tree = folder / "tree"
+    shutil.copytree(TOP / "tools" / "launcher", tree / "tools" / "launcher")
+    for name in ("staghorn", "meson.build"):
+        shutil.copy(TOP / name, tree / name)
+
+    def elsewhere(top):
+        (top / "elsewhere").mkdir()
+        (top / ".build-dir").write_text(str(top / "elsewhere") + "\n")
+
+    steps = (
+        (lambda: None, set()),
+        ((tree / "build").mkdir, {"build"}),
+        (lambda: elsewhere(tree), {"build", "elsewhere"}),
+    )
+
+    for step, wanted in steps:
+        step()
+        subprocess.run([str(tree / "staghorn"), "--version"], capture_output=True, check=True)
+        compiled = {path.relative_to(tree).parts[0] for path in tree.rglob("*.pyc")}
+        assert compiled == wanted, compiled
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ away, for whatever reason, the agent sees its port close and ends the command.
 """
 import fcntl
 import os
-import secrets
 import selectors
 import time
 
@@ -121,7 +120,7 @@ class Session:
 
     def _hello(self, sock, deadline):
         """Sends a preamble and waits for its answer.  False: no answer in time."""
-        self.nonce = secrets.token_bytes(16)
+        self.nonce = os.urandom(16)
         answer = self.nonce[:4] + b"h\0\x10\0" + self.nonce
         out, self.rx = MAGIC + self.nonce, b""
         with selectors.DefaultSelector() as selector:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Verbs and their options."""
+"""Verbs and their options.
+
+A lab is used by many short runs of the launcher, and Python loads what it imports in each of them.
+So a module that few verbs need is imported by these.
+"""
 import argparse
 import json
 import os
@@ -7,8 +11,8 @@ import signal
 import sys
 import time
 
-from . import accel, agent, crash, debugging, domain, errors, firmware, impair, lab, lint, paths
-from . import plug, ports, reload, transfer, up_options
+from . import accel, agent, debugging, domain, errors, firmware, impair, lab, paths, plug, ports
+from . import up_options
 from . import console as console_module
 from .errors import LabError, UsageError
 from .state import LabFolder
@@ -25,6 +29,8 @@ STAGHORN_QEMU (QEMU binary), STAGHORN_LAB (lab without --lab), STAGHORN_KERNEL
 (kernel without --kernel), STAGHORN_KEEP_LOGS (folder for the logs of a lab that
 does not come up)."""
 )
+
+CRASH_TEXT = "record a workload, explore the states that a power cut could leave, check them"
 
 
 def say(text):
@@ -186,6 +192,8 @@ def _forward_interrupts(session):
 
 
 def do_copy(args):
+    from . import transfer
+
     folder = LabFolder(args.lab)
     folder.require()
     start = time.monotonic()
@@ -263,6 +271,8 @@ def do_impair(args):
 
 
 def do_lint(args):
+    from . import lint
+
     return lint.run(LabFolder(args.lab), args, emit)
 
 
@@ -281,6 +291,8 @@ def do_plug(args):
 
 
 def do_reload(args):
+    from . import reload
+
     interruptible()
     folder = LabFolder(args.lab)
     folder.require()
@@ -491,6 +503,14 @@ def _add_impair(verbs):
     ).add_argument("--clear", action="store_true", help="stop impairing these links, or all")
 
 
+def _add_crash(verbs, whole):
+    parser = verbs.add_parser("crash", help=CRASH_TEXT, description=CRASH_TEXT)
+    if whole:
+        from . import crash
+
+        crash.add(parser)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors say what to do next, as the launcher's own do."""
 
@@ -499,7 +519,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(errors.USAGE, "staghorn: %s\n  %s\n" % (message, errors.USAGE_HINT))
 
 
-def make_parser():
+def make_parser(with_crash=True):
+    """with_crash: also the verbs of `crash`, which many modules have."""
     parser = Parser(
         prog="staghorn",
         description=DESCRIPTION,
@@ -561,7 +582,7 @@ def make_parser():
     )
     _add_lint(verbs, vm)
     _add_impair(verbs)
-    crash.add(verbs)
+    _add_crash(verbs, with_crash)
     _add_simple(
         verbs, "on", do_on, "switch a VM on again and wait until it is ready", vm
     ).add_argument("--timeout", type=float, metavar="S", help="seconds until it must be ready")
@@ -569,7 +590,8 @@ def make_parser():
 
 
 def main(arguments=None):
-    args = make_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    args = make_parser(with_crash="crash" in words).parse_args(words)
     try:
         return args.run(args)
     except LabError as error:

@@ -256,10 +256,8 @@ def _add_explore(verbs):
     parser.set_defaults(run=judging(do_explore))
 
 
-def add(verbs):
-    """Adds the verb to the launcher's."""
-    text = "record a workload, explore the states that a power cut could leave, check them"
-    parser = verbs.add_parser("crash", help=text, description=text)
+def add(parser):
+    """Adds the verbs of `crash` to its parser."""
     crash_verbs = parser.add_subparsers(metavar="VERB", dest="crash_verb", required=True)
     _add_record(crash_verbs)
     _add_explore(crash_verbs)

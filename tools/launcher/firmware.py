@@ -4,7 +4,6 @@
 The copy is in the lab's folder, so what `devlink dev flash` writes survives a power cut, and is
 gone with the lab.
 """
-import configparser
 import shutil
 import subprocess
 
@@ -17,6 +16,8 @@ DEFAULT = "full"
 
 def profiles():
     """{name: description}, in the order of firmware/profiles.ini."""
+    import configparser
+
     found = configparser.ConfigParser(interpolation=None)
     found.read_string(paths.adapter_firmware("profiles.ini").read_text())
     return {name: found[name].get("description", "") for name in found.sections()}

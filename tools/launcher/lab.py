@@ -5,7 +5,6 @@ The order ensures that nothing is left behind: each process is written into lab.
 its start, and the folder is removed only when all of them are gone.  So whatever happens to the
 launcher, `down` finds what is left.
 """
-import concurrent.futures
 import contextlib
 import os
 import shutil
@@ -347,6 +346,8 @@ def _start(folder, say):
 
 def _wait_all(folder, since, limit, say):
     """Waits for all VMs at once; the first failure ends the wait."""
+    import concurrent.futures
+
     pool = concurrent.futures.ThreadPoolExecutor(len(since))
     waits = {pool.submit(wait_ready, folder, vm, moment, limit): vm for vm, moment in since.items()}
     try:

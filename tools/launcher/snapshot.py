@@ -14,7 +14,6 @@ QEMU, kernel, initramfs and image.  `on` always boots.
 STAGHORN_SNAPSHOTS      a folder for them other than $XDG_CACHE_HOME/staghorn/boot-snapshots
 STAGHORN_BOOT_SNAPSHOT  1: as if each `up` had --boot-snapshot
 """
-import concurrent.futures
 import contextlib
 import functools
 import hashlib
@@ -178,6 +177,8 @@ def _make_one(lab_folder, name, path, limit):
 
 def _each(calls, complain):
     """Runs the calls {NAME: function} at once; complain(NAME, error) for those that fail."""
+    import concurrent.futures
+
     pool = concurrent.futures.ThreadPoolExecutor(max(1, len(calls)))
     try:
         running = {pool.submit(call): name for name, call in calls.items()}
