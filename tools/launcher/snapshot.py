@@ -9,7 +9,8 @@ launcher tells init the time, and init goes on.  The adapter and the NVDIMMs hav
 that, so the adapter's state is that of a reset adapter, and nobody knows the NVDIMMs' content.
 
 A snapshot's name is a hash of all that the guest could have seen: QEMU's words, and the identity of
-QEMU, kernel, initramfs and image.  `on` always boots.
+QEMU, kernel, initramfs and image.  QEMU and the initramfs, which each clone builds, count by their
+content, so clones with the same sources share snapshots.  `on` always boots.
 
 STAGHORN_SNAPSHOTS      a folder for them other than $XDG_CACHE_HOME/staghorn/boot-snapshots
 STAGHORN_BOOT_SNAPSHOT  1: as if each `up` had --boot-snapshot
@@ -29,12 +30,23 @@ from .state import connect
 
 PAUSED = b"staghorn: waits to go on"
 UP = b"staghorn: %s is up"
-KEPT = 32  # files; each has 100 to 150 MB for a VM with 1 GiB
+KEPT = 64  # files; each has 100 to 150 MB for a VM with 1 GiB
 HALF_S = 3600  # a file that has not been completed for so long will never be
 ROOM = 4 << 30  # octets of the file system that stay free
-CHECK = re.compile(r"(?<=.),check=\w*")  # the adapter's property that the guest cannot see
-# Options whose values only the host sees.
+# Properties of the adapter that its PCI function does not show: nobody sees them before a driver
+# asks the adapter, and they are not in the saved state.
+BEHIND_DRIVER = (
+    *("check", "wire", "mpa-rev", "crc", "markers", "peer-to-peer", "rnr", "commit", "rfc7306"),
+    *("rtr-send", "rtr-write", "rtr-read", "first-fpdu-delay", "peer-timeout", "close-timeout"),
+    *("linger-timeout", "close-limit", "tcp-window", "tcp-send-buffer", "tcp-rto-min"),
+)
+UNSEEN = re.compile(",(%s)=[^,]*" % "|".join(BEHIND_DRIVER))
+# What a linker writes into a program: a hash of its content.
+BUILD_ID = re.compile(rb"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0(.{20})", re.S)
+# Options whose values only the host sees; kernel and initramfs count by themselves.
 HOST_ONLY = (
+    "-kernel",
+    "-initrd",
     "-name",
     "-netdev",
     "-chardev",
@@ -82,6 +94,16 @@ def _identity(path):
     return "%s %d %d" % (path, found.st_size, found.st_mtime_ns)
 
 
+def _content(path):
+    """Changes with the content of a program or of a small file, wherever it is."""
+    with open(path, "rb") as file:
+        found = BUILD_ID.search(file.read(1 << 16))
+        if found:
+            return found[1].hex()
+        file.seek(0)
+        return hashlib.sha256(file.read()).hexdigest()
+
+
 def _visible(words):
     """QEMU's words without what only the host sees."""
     rest = iter(words)
@@ -89,7 +111,7 @@ def _visible(words):
         if word in HOST_ONLY:
             next(rest, None)
         else:
-            yield CHECK.sub("", word)
+            yield UNSEEN.sub("", word) if word.startswith("staghorn,") else word
 
 
 def file_of(lab, name):
@@ -97,10 +119,9 @@ def file_of(lab, name):
     vm = lab["vms"][name]
     text = [*_visible(map(str, qemu.command(lab, name, "", pause=True)[1:])), str(vm["profile"])]
     text.append(str(vm["pmem"] and vm["pmem"]["sizes"]))
+    text += [_content(paths.qemu()), _content(paths.guest("initrd", lab["kernel"]))]
     for path in (
-        paths.qemu(),
         paths.guest("vmlinuz", lab["kernel"]),
-        paths.guest("initrd", lab["kernel"]),
         paths.image(lab["image"]),
         *([paths.guest("modules.img", lab["kernel"])] if lab["own_kernel"] else []),
         paths.firmware("bios-256k.bin"),

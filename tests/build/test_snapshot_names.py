@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests of which VMs share a boot snapshot; no VM is needed for them."""
+import os
+import sys
+from pathlib import Path
+
+import cases
+
+TOP = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(TOP / "tools"))
+from launcher import cli, lab, snapshot  # noqa: E402
+
+CASES = []
+BUILD_ID_NOTE = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def fake_build(folder, version=b"1"):
+    """A build folder with what a snapshot's name depends on."""
+    files = {
+        "qemu/qemu-system-x86_64": b"\x7fELF" + BUILD_ID_NOTE + version.ljust(20, b"-"),
+        "guest/vmlinuz": b"",
+        "guest/initrd": b"modules " + version,
+        "guest/root.img": b"",
+        "products/firmware/share/bios-256k.bin": b"",
+        "firmware/full.flash": b"",
+        "firmware/profiles.ini": b"[full]\n",
+    }
+    shared = folder.parent / "cache"
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if content:
+            path.write_bytes(content)
+        else:  # a product that all clones share
+            shared.mkdir(exist_ok=True)
+            (shared / path.name).touch()
+            path.symlink_to(shared / path.name)
+    return folder
+
+
+def snapshot_names(build, *words):
+    """The names of the snapshots of a lab, as `up WORDS` would look for them."""
+    os.environ["STAGHORN_BUILD"] = str(build)
+    try:
+        args = cli.make_parser().parse_args(["up", *words])
+        made = lab.make_plan("lab", args)
+        made["accel"] = "tcg"
+        return [snapshot.file_of(made, name).name for name in made["vms"]]
+    finally:
+        del os.environ["STAGHORN_BUILD"]
+
+
+@case
+def snapshot__is_shared(folder):
+    """Clones with the same programs share snapshots, and so do adapters that differ behind their
+    driver only"""
+    one, two = fake_build(folder / "one"), fake_build(folder / "two")
+    names = snapshot_names(one)
+    assert len(set(names)) == 2
+    assert snapshot_names(two) == names
+    for prop in ("crc=off", "beta:mpa-rev=1", "commit=01", "check=strict", "wire=rdma-tcp-2000"):
+        assert snapshot_names(one, "--device-prop", prop) == names, prop
+    assert snapshot_names(one, "--capture", str(folder / "x.pcap")) == names
+    assert snapshot_names(one, "--driver", "beta=siw")[0] == names[0]
+
+
+@case
+def snapshot__is_not_shared(folder):
+    """What the guest sees makes another snapshot: another program, other hardware"""
+    names = set(snapshot_names(fake_build(folder / "one")))
+    assert not names & set(snapshot_names(fake_build(folder / "two", b"2")))
+    for words in (
+        ("--device-prop", "vectors=4"),
+        ("--cpus", "3"),
+        ("--mem", "512M"),
+        ("--mtu", "9000"),
+        ("--pmem", "64M"),
+        ("--driver", "none"),
+    ):
+        assert not names & set(snapshot_names(folder / "one", *words)), words
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))
