@@ -166,6 +166,20 @@ def labs__at_once(folder):
 
 
 @case
+def labs__what_they_say(folder):
+    """what a program says about its processor time and cases that it left out is reported"""
+    text = "echo '# left out: 3 long cases'; echo 1..1; echo ok 1; echo '# processor time: 12.3 s'"
+    program = check.Program("x", "vm", ["sh", "-c", text], parallel=False)
+    program.lab = True
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        check.Runner(folder, False).run_all([program], 1, 1)
+        check.summary([program], check.Coverage([], [], [], {}), folder)
+    assert (program.processor, program.left_out) == (12.3, 3), program
+    assert "(processor 12 s)" in said.getvalue(), said.getvalue()
+    assert "long cases that only make check-full runs: 3" in said.getvalue(), said.getvalue()
+
+
+@case
 def labs__too_late(folder):
     """long after SG_CHECK_UNTIL a program that failed is not run again, and a message says so"""
     text = "echo 1..1; echo not ok 1 - x; exit 1"

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import debugkernel
 import drivercheck
+import usage
 
 TOP = Path(__file__).resolve().parents[3]
 STAGHORN = str(TOP / "staghorn")
@@ -55,6 +56,7 @@ def state_folder():
         if os.environ.get("SG_BUILD"):
             os.environ.setdefault("STAGHORN_BUILD", os.environ["SG_BUILD"])
         atexit.register(_clean)
+        usage.adopt()
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, lambda *_: sys.exit(1))
     return _state
@@ -86,6 +88,7 @@ def _clean():
     for lab in os.listdir(_state + "/labs") if os.path.isdir(_state + "/labs") else []:
         subprocess.run([STAGHORN, "--lab", lab, "down"], capture_output=True, check=False)
     shutil.rmtree(_state, ignore_errors=True)
+    print("# processor time: %.1f s" % usage.processor_seconds(), flush=True)
 
 
 def processes_with(text):
@@ -250,6 +253,12 @@ class Claims:
         self.claimed = None
 
 
+def long(what):
+    """A decorator: the case, or the class, runs only with suite full (make check-full)."""
+    what.long = True
+    return what
+
+
 def breaks(*rules):
     """A decorator: the case breaks these rules of the driver checker on purpose."""
 
@@ -288,6 +297,7 @@ class _TapResult(unittest.TestResult):
         super().__init__()
         self.number = 0
         self.sub_failed = None
+        self.began = time.monotonic()
         print("1..%d" % total, flush=True)
 
     def _line(self, word, test, suffix=""):
@@ -298,6 +308,8 @@ class _TapResult(unittest.TestResult):
             print("# shows: " + " ".join(dict.fromkeys(test.shown)))
         elif word != "ok" and getattr(test, "claimed", None):
             print("# does not show: " + test.claimed)
+        before, self.began = self.began, time.monotonic()
+        print("# after %.1f s:" % (self.began - before))
         print(
             "%s %d - %s%s%s" % (word, self.number, name, ": " + text if text else "", suffix),
             flush=True,
@@ -348,15 +360,38 @@ class _TapResult(unittest.TestResult):
         self._line("ok", test, " # SKIP " + reason)
 
 
+def is_long(case):
+    """Whether it or its class is marked by long()."""
+    return getattr(getattr(case, case._testMethodName), "long", False) or getattr(
+        case, "long", False
+    )
+
+
+def chosen(cases, words):
+    """Those whose name has one of the words; without words all, or the short ones if
+    tools/build/check wants only these (SG_CASES)."""
+    if words:
+        return [case for case in cases if any(part in case.id() for part in words)]
+    if os.environ.get("SG_CASES") != "short":
+        return cases
+    short = [case for case in cases if not is_long(case)]
+    if len(short) < len(cases):
+        print("# left out: %d long cases" % (len(cases) - len(short)))
+    return short
+
+
 def main():
-    """Runs the cases of the calling program; arguments select them by parts of names."""
-    state_folder()
-    module = sys.modules["__main__"]
-    found = unittest.defaultTestLoader.loadTestsFromModule(module)
+    """Runs the cases of the calling program; arguments select them by parts of names.
+
+    With -l it only lists them."""
+    found = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
     cases = [case for group in found for case in group]
-    wanted = sys.argv[1:]
-    if wanted:
-        cases = [case for case in cases if any(part in case.id() for part in wanted)]
+    if sys.argv[1:] == ["-l"]:
+        for case in cases:
+            print("%-5s %s" % ("long" if is_long(case) else "short", case.id().split(".", 1)[-1]))
+        return
+    state_folder()
+    cases = chosen(cases, sys.argv[1:])
     result = _TapResult(len(cases))
     unittest.TestSuite(cases).run(result)
     clean = _examine_rest()

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests which VM tests `make check` runs, and that `make check-full` runs all of them."""
+import ast
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import cases
+
+TOP = Path(__file__).resolve().parents[2]
+CASES = []
+FOLDERS = ("core", "ulp", "long")
+# What a change can break: programs of suite vm, each of which has short cases.
+AREAS = {
+    "launcher": ("test_lab", "test_arguments", "test_snapshot"),
+    "adapter, kernel driver": ("test_rdma",),
+    "provider": ("test_verbs",),
+    "a peer that is not ours": ("test_interop",),
+    "memory placement extensions": ("test_mpe",),
+    "the second wire": ("test_wire_2000",),
+    "driver checker": ("test_checker",),
+    "persistent memory": ("test_pmem",),
+    "power cuts": ("test_cut",),
+    "order of stores": ("test_litmus",),
+    "crash laboratory: record": ("test_record",),
+    "crash laboratory: explore": ("test_crash",),
+    "crash laboratory: check": ("test_crash_check",),
+}
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def load():
+    """tools/build/check as a module."""
+    loader = importlib.machinery.SourceFileLoader("check", str(TOP / "tools/build/check"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check", loader))
+    sys.modules["check"] = module
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    return module
+
+
+check = load()
+
+
+def programs(*words):
+    """What check runs with these arguments: {name: Program} of the VM tests."""
+    before, sys.argv = sys.argv, ["check", *words]
+    try:
+        found, wrong, _ = check.programs_for(check.arguments(), {"build": str(TOP / "build")})
+    finally:
+        sys.argv = before
+    assert not wrong, wrong
+    return {p.name: p for p in found if p.suite in ("vm", "full")}
+
+
+def listed(name):
+    """The cases of a program of suite vm, as ("long" or "short", name)."""
+    env = {**os.environ, "PYTHONPATH": str(TOP / "tests/vm/lib"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, str(TOP / "tests/vm/core" / (name + ".py")), "-l"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def names_of_methods(path):
+    """The names of test methods in a file."""
+    tree = ast.parse(path.read_text())
+    return {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+@case
+def full__is_everything(_folder):
+    """check-full runs each program, with its long cases"""
+    found = programs("--full")
+    files = {path.stem for folder in FOLDERS for path in (TOP / "tests/vm" / folder).glob("test_*")}
+    assert files and files <= set(found), files - set(found)
+    assert not any("SG_CASES" in p.env for p in found.values())
+
+
+@case
+def check__leaves_out_long_cases(_folder):
+    """without suite full, programs run their short cases only"""
+    found = programs()
+    assert {p.suite for p in found.values()} == {"vm"}
+    assert {p.env["SG_CASES"] for p in found.values()} == {"short"}
+    found = programs("--suite", "vm", "--suite", "full", "test_rdma")
+    assert not any("SG_CASES" in p.env for p in found.values())
+
+
+@case
+def areas__are_in_check(_folder):
+    """each area has a program in suite vm, and each of them short cases"""
+    found, named = programs(), {name for names in AREAS.values() for name in names}
+    assert named <= set(found), named - set(found)
+    for name in named:
+        rows = listed(name)
+        assert "short" in {kind for kind, _ in rows}, name
+        methods = names_of_methods(TOP / "tests/vm/core" / (name + ".py"))
+        missing = methods - {case.split(".")[-1] for _, case in rows}
+        assert not missing, (name, missing)
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))
