@@ -131,6 +131,23 @@ def order__longest_first(folder):
     assert json.loads((folder / "seconds.json").read_text()) == {"unit/long": 0.5, "unit/short": 1}
 
 
+@case
+def order__of_a_clean_clone(folder):
+    """a build folder that knows no times takes those of the cache, where all runs note them"""
+    clone, cache = folder / "clone", folder / "cache"
+    programs = [check.Program(name, "unit", []) for name in ("short", "long")]
+    programs[0].seconds, programs[1].seconds = 1, 7
+    for place in (clone, cache):
+        place.mkdir()
+    check.note_seconds(programs, clone, cache)
+    check.longest_first(programs, folder / "new", cache)
+    assert [p.name for p in programs] == ["long", "short"], programs
+    programs[0].seconds = 0.5
+    check.note_seconds(programs, clone)
+    check.longest_first(programs, clone, cache)
+    assert [p.name for p in programs] == ["short", "long"], programs
+
+
 # Each waits for the other one's file, so both end well only if they run at once.
 MEET = (
     "touch $D/$ME; n=0; "
