@@ -138,6 +138,59 @@ def patches__without_fuzz(folder):
         assert fourth in (tree / "file").read_text().split(), lines
 
 
+OTHER = """#!/bin/bash
+SG_TOP=%(top)s SG_BUILD=%(top)s/build SG_CACHE=%(top)s/cache
+. %(tools)s/lib.sh
+sg_run other "working beside" -- sh -c '%(work)s'
+"""
+
+
+def other_script(folder, work):
+    """A script of one step, to run beside another."""
+    path = folder / "other.sh"
+    path.write_text(OTHER % {"top": folder, "tools": TOOLS, "work": work})
+    path.chmod(0o755)
+    return path
+
+
+@case
+def beside__at_once(folder):
+    """two scripts run at once, and what the second says is not among what the first says"""
+    until = (
+        "n=0; until [ -e %s ] || [ $n -ge 100 ]; do n=$((n + 1)); sleep 0.1; done; [ $n -lt 100 ]"
+    )
+    other = other_script(folder, "touch %s/b; %s" % (folder, until % (folder / "a")))
+    mine = "sg_run mine working -- sh -c 'touch %s/a; %s'" % (folder, until % (folder / "b"))
+    text = "sg_plan 2\nsg_beside %s\n%s\necho joined\nsg_join\n" % (other, mine)
+    output, status = finished(steps(folder, text))
+    assert status == 0, output
+    lines = output.splitlines()
+    assert [line.split("] ")[-1].split(":")[0] for line in lines] == ["mine", "joined", "other"]
+
+
+@case
+def beside__fails(folder):
+    """a failure of the other script is seen, with its log, and is this one's status"""
+    other = other_script(folder, "echo what is wrong; exit 7")
+    output, status = finished(steps(folder, "sg_beside %s\nsg_join\necho not reached" % other))
+    assert status == 7 and "what is wrong" in output and "not reached" not in output, output
+
+
+@case
+def beside__interrupted(folder):
+    """an interrupted script ends the other one and its step"""
+    other = other_script(folder, "touch %s/begun; sleep 78.25" % folder)
+    process = steps(folder, "sg_beside %s\nsg_run mine working -- sleep 78.5" % other)
+    limit = time.monotonic() + 30
+    while not (folder / "begun").exists() and time.monotonic() < limit:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    output, status = finished(process)
+    assert status == 130, (status, output)
+    left = subprocess.run(["pgrep", "-f", "^sleep 78[.]"], capture_output=True, check=False)
+    assert left.returncode == 1, "a step still runs"
+
+
 @case
 def step__interrupted(folder):
     """an interrupted step leaves no product and no process"""

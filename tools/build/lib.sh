@@ -27,6 +27,9 @@
 #   sg_run NAME "title" -- COMMAND...
 #       Always runs (for ninja and the like, which know what is up to date).
 #
+# Most of a step that configures or links keeps one processor busy, so scripts whose results do not
+# depend on each other run at once: sg_beside SCRIPT..., and later sg_join.
+#
 # Keys: a path of a file (its contents count), of a folder (all files beneath
 # it), or `@text` (the text itself: a version, an option, another product's
 # path).  COMMAND may be a shell function; it runs in a subshell with `set -e`
@@ -74,6 +77,8 @@ SG_LOGS=$SG_BUILD/logs
 sg__child=
 sg__tick=
 sg__half=
+# A script that runs beside this one (sg_beside).
+sg__other=
 
 sg_die() {
     echo "${0##*/}: $*" >&2
@@ -117,8 +122,17 @@ sg__stop_child() {
     fi
 }
 
+# Its own trap ends its step.
+sg__stop_other() {
+    [ -n "$sg__other" ] || return 0
+    kill -TERM -- "-$sg__other" 2>/dev/null
+    wait "$sg__other" 2>/dev/null
+    sg__other=
+}
+
 sg__cleanup() {
     sg__stop_child
+    sg__stop_other
     [ -z "$sg__half" ] || sg__remove "$sg__half"
     sg__half=
     [ "${sg__plan_owner:-}" != "$$" ] || rm -f "$SG_PLAN_FILE"
@@ -333,6 +347,26 @@ sg_run() {
     sg__split "$@"
     sg__execute "$name" "$(sg__number)$name: $title ..." "${sg__command[@]}"
     [ "$sg__status" -eq 0 ] || exit "$sg__status"
+}
+
+# sg_beside SCRIPT...: starts a script of steps beside this one, which needs none of its results.
+sg_beside() {
+    sg__other_log=$SG_LOGS/beside.out
+    mkdir -p "$SG_LOGS" || sg_die "cannot write $SG_LOGS"
+    set -m
+    "$@" < /dev/null > "$sg__other_log" 2>&1 &
+    sg__other=$!
+    set +m
+}
+
+# sg_join: waits for it and prints what it said; a failure ends this script, too.
+sg_join() {
+    local status
+    wait "$sg__other"
+    status=$?
+    sg__other=
+    cat "$sg__other_log"
+    [ "$status" -eq 0 ] || exit "$status"
 }
 
 # sg_product NAME: path of the product that this clone's last run of the step

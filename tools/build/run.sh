@@ -4,8 +4,8 @@
 # What the Makefile's targets do: tools/build/run.sh TARGET
 #
 #= make demo        build everything, boot two VMs, show RDMA between them
-#= make check       build everything and run all tests
-#= make check-full  make check, and the long runs in VMs: ULPs of kernel and user space
+#= make check       build everything, test each area: before each commit
+#= make check-full  make check, and all long tests in VMs: what CI runs
 #= make check-fast  only tests without QEMU and VMs, with fewer seeds: unit, simulation, style
 #= make check-file  only the tests of FILE=hw/core/verbs/queues/sq.c, or of all changed files
 #= make check-debug test verbs, life cycle and ULPs on the debug kernel (DEBUG=test_nfs: only this)
@@ -207,7 +207,7 @@ check | check-full)
         parts=(--with consumers)
         ;;
     esac
-    run_part tools/build/qemu.sh plain sanitized
+    sg_beside "$SG_TOP/tools/build/qemu.sh" plain sanitized
     run_part firmware/build.sh
     run_part tools/guest/build.sh "${parts[@]}"
     run_part tools/guest/netboot.sh
@@ -216,6 +216,7 @@ check | check-full)
     [ "$target" = check ] || sg_tool_schedulers
     native_plain
     native_sanitized
+    sg_join
     case $target in
     check) run_check ;;
     check-full) run_check --full ;;

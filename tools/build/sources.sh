@@ -158,17 +158,18 @@ sg_tool_schedulers() {
 # The compiler of both meson projects, $SG_BUILD/bin/cc: gcc behind ccache, whose store is in the
 # cache and does not depend on the clone's path.
 sg_write_cc() {
+    local new=$SG_BUILD/bin/cc.new.$BASHPID
     mkdir -p "$SG_BUILD/bin"
-    cat > "$SG_BUILD/bin/cc.new" << END
+    cat > "$new" << END
 #!/bin/sh
 export CCACHE_DIR="$SG_CACHE/ccache" CCACHE_BASEDIR="$SG_BUILD" CCACHE_NOHASHDIR=1
 export CCACHE_COMPILERCHECK=content CCACHE_MAXSIZE=4G CCACHE_SLOPPINESS=time_macros
 exec ccache gcc "\$@"
 END
-    chmod +x "$SG_BUILD/bin/cc.new"
-    if cmp -s "$SG_BUILD/bin/cc" "$SG_BUILD/bin/cc.new"; then
-        rm "$SG_BUILD/bin/cc.new"
+    chmod +x "$new"
+    if cmp -s "$SG_BUILD/bin/cc" "$new"; then
+        rm "$new"
     else
-        mv "$SG_BUILD/bin/cc.new" "$SG_BUILD/bin/cc"
+        mv "$new" "$SG_BUILD/bin/cc"
     fi
 }
