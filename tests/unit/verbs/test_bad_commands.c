@@ -133,7 +133,10 @@ static void expect_same(void)
     skip_ring(&md()->acq);
     sg_adapter_census(md()->a, &now);
     T_EQ_MEM(&now, &count, sizeof(now));
-    T_EQ_MEM(pair.side[1].h.mem, memory, MEM);
+    /* For each command, so not octet by octet unless there is something to show. */
+    if (memcmp(pair.side[1].h.mem, memory, MEM) != 0) {
+        T_EQ_MEM(pair.side[1].h.mem, memory, MEM);
+    }
 }
 
 /* Each row is refused; then the good command does what it says. */
