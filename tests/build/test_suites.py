@@ -16,7 +16,7 @@ CASES = []
 FOLDERS = ("core", "ulp", "long")
 # What a change can break: programs of suite vm, each of which has short cases.
 AREAS = {
-    "launcher": ("test_lab", "test_arguments", "test_snapshot"),
+    "launcher": ("test_lab", "test_arguments"),
     "adapter, kernel driver": ("test_rdma",),
     "provider": ("test_verbs",),
     "a peer that is not ours": ("test_interop",),

@@ -65,6 +65,13 @@ LIBRARY = {
     "write": (ALL, (UNFLUSHED, LATE), "an RDMA Write"),
 }
 
+# One of each kind of writer without a mistake, and one or two with; make check runs these.
+SHORT = (
+    *(("record_remote", name) for name in ("flush", "wrong-range", "flag-dirty")),
+    ("record_library", "persistent"),
+    *(("record_local", name) for name in ("right", "no-fence")),
+)
+
 
 class Crash(labtest.LabCase):
     up_arguments = ("--pmem", "beta:64M,domain=adr")
@@ -179,6 +186,7 @@ class Crash(labtest.LabCase):
         )
         self.explore("--target", "beta", status=4)
 
+    @labtest.long
     def test_flags(self):
         """A flag that may be durable before its record misleads who trusts it: a checker does."""
         self.record_flags()
@@ -200,6 +208,7 @@ class Crash(labtest.LabCase):
         found = {FLAGS[(n - FLAGS_START) // FLAGS_RECORDS] for n in broken}
         self.assertEqual(found, set(FLAGS_WRONG), broken)
 
+    @labtest.long
     def test_same_twice(self):
         """Two explorations of a recording have the same result, and images if wanted."""
         self.record_local("no-flush")
@@ -233,6 +242,7 @@ def _add(name, record, expected, *symbols):
 
     where = "nowhere" if not expected[0] else "on %d platforms" % len(expected[0])
     run.__doc__ = "%s loses what it acknowledged %s." % (name, where)
+    run.long = (record, name) not in SHORT
     setattr(Crash, "test_%s__%s" % (record[7:], name.replace("-", "_")), run)
 
 

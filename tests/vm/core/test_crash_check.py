@@ -49,15 +49,27 @@ class CrashCheck(labtest.LabCase):
         cls.place = Path(tempfile.mkdtemp(prefix="sg-check-"))
         cls.addClassCleanup(shutil.rmtree, cls.place)
         programs.install(cls.lab, "beta", *PROGRAMS)
-        for name, (program, *more) in RECORDED.items():
-            words = (program, programs.DAX, *more)
-            cls.lab.run(
-                *("crash", "record", "--output", cls.place / name, "--", "beta", *words),
-                timeout=120,
-            )
-            strategy = "all-but" if program == "crash_hash" else "only,all-but"
-            cls.explore(name, strategy, cls.place / name / "explored")
-        cls.lab.down()
+
+    @classmethod
+    def recording(cls, name):
+        """The folder of a recording.  It and those before it, whose data stay in the memory, are
+        made and explored when they are wanted first."""
+        for each in RECORDED:
+            if not (cls.place / each).exists():
+                cls.record(each)
+            if each == name:
+                return cls.place / each
+        raise AssertionError("no recording " + name)
+
+    @classmethod
+    def record(cls, name):
+        program, *more = RECORDED[name]
+        words = (program, programs.DAX, *more)
+        cls.lab.run(
+            *("crash", "record", "--output", cls.place / name, "--", "beta", *words), timeout=120
+        )
+        strategy = "all-but" if program == "crash_hash" else "only,all-but"
+        cls.explore(name, strategy, cls.place / name / "explored")
 
     @staticmethod
     def file(script):
@@ -75,8 +87,9 @@ class CrashCheck(labtest.LabCase):
 
     def copy(self, name):
         """A folder of images without verdicts, beside the traces."""
-        out = Path(tempfile.mkdtemp(dir=self.place / name))
-        shutil.copytree(self.place / name / "explored", out, dirs_exist_ok=True)
+        folder = self.recording(name)
+        out = Path(tempfile.mkdtemp(dir=folder))
+        shutil.copytree(folder / "explored", out, dirs_exist_ok=True)
         return out
 
     def words(self, explored, *options, script=SCRIPT):
@@ -104,6 +117,7 @@ class CrashCheck(labtest.LabCase):
         self.assertEqual(found["compare"], ENTRIES)
         self.assertGreater(found["images"], 2 * ENTRIES)
 
+    @labtest.long
     def test_wrong_order(self):
         """A key that is durable before its value is found on all platforms, and by its state"""
         explored = self.copy("order")
@@ -120,7 +134,7 @@ class CrashCheck(labtest.LabCase):
 
     def test_wrong_flush(self):
         """A value that is not flushed is found where caches are lost; one lost store is enough"""
-        explored = self.place / "no-flush" / "random"
+        explored = self.recording("no-flush") / "random"
         self.explore("no-flush", "random:3:7", explored)
         found = self.check(explored, "--platform", "eadr", "--journal", explored / "e", status=0)
         self.assertEqual(found["verdict"], "good")
@@ -132,6 +146,7 @@ class CrashCheck(labtest.LabCase):
             self.assertTrue(any("store_value" in x["issuer"] for x in one["lost"]), one)
         self.assertIn("Images judged by a checker", (explored / "report.html").read_text())
 
+    @labtest.long
     def test_kept(self):
         """A kept bug is there, and gone with another program; a wrong file has no verdict"""
         explored, kept = self.copy("order"), self.place / "kept"
@@ -151,6 +166,7 @@ class CrashCheck(labtest.LabCase):
         self.lab.run(*again, other, status=125, timeout=LIMIT)
         self.assertEqual(self.labs(), [])
 
+    @labtest.long
     def test_killed(self):
         """A killed check leaves a lab, which the next one removes; no image is checked twice"""
         explored = self.copy("order")
@@ -172,6 +188,7 @@ class CrashCheck(labtest.LabCase):
         self.assertEqual(len(images), len(set(images)))
         self.assertEqual(len(images), found["images"])
 
+    @labtest.long
     def test_interrupted(self):
         """A check that gets a signal removes its lab"""
         words = self.lab.command(*self.words(self.copy("right")))
@@ -184,6 +201,7 @@ class CrashCheck(labtest.LabCase):
         self.assertEqual(child.returncode, 130)
         self.assertEqual(self.labs(), [])
 
+    @labtest.long
     def test_shards(self):
         """Shards are checked apart; together they are one check, file by file"""
         whole, parts = self.copy("order"), self.copy("order")
@@ -197,6 +215,7 @@ class CrashCheck(labtest.LabCase):
         for name in ("check-junit.xml", "report.html"):
             self.assertEqual((parts / name).read_bytes(), (whole / name).read_bytes())
 
+    @labtest.long
     def test_ends(self):
         """Hang, panic, reboot and switching off are verdicts about an image"""
         explored = self.copy("right")
@@ -216,6 +235,7 @@ class CrashCheck(labtest.LabCase):
         )
         self.assertEqual(found["verdicts"]["good"], found["images"] - len(ends))
 
+    @labtest.long
     def test_promises(self):
         """The script gets the promises that are in force, and may ask more of an image for them"""
         explored = self.copy("right")
@@ -224,6 +244,7 @@ class CrashCheck(labtest.LabCase):
         bad = {bug["example"]["promises"] for bug in found["bugs"]}
         self.assertEqual(bad, {ENTRIES})
 
+    @labtest.long
     def test_reads(self):
         """A bug that takes two lost lines is found by images of what the checker reads"""
         explored = self.copy("at-once")
@@ -238,6 +259,7 @@ class CrashCheck(labtest.LabCase):
         # All first flags; of a record the second flag and the data, of both copies if it is broken.
         self.assertEqual(found["reads"]["lines"], SLOTS + (2 + 3) * RECORDS)
 
+    @labtest.long
     def test_reads_right(self):
         """A right program has no bad image of what the checker reads"""
         found = self.check(self.copy("mirror"), "--reads", status=0, script=MIRROR)
@@ -246,6 +268,7 @@ class CrashCheck(labtest.LabCase):
         self.assertEqual(found["reads"]["lines"], SLOTS + 2 * RECORDS)
         self.assertEqual(found["reads"]["notes"], [])
 
+    @labtest.long
     def test_nested(self):
         """A recovery that cannot begin anew is found by a second cut, and only by that"""
         found = self.check(self.copy("undo"), "--nested", status=1, script=UNDO + "hasty")
@@ -259,6 +282,7 @@ class CrashCheck(labtest.LabCase):
             self.assertEqual(len(bug["minimal"]["deviations"]), 1, bug)
             self.assertIn("undone 0", bug["example"]["output"])
 
+    @labtest.long
     def test_nested_right(self):
         """A recovery that may begin anew has no bad image"""
         found = self.check(self.copy("undo"), "--nested", status=0, script=UNDO + "recover")
@@ -268,6 +292,7 @@ class CrashCheck(labtest.LabCase):
         self.assertGreater(nested["images"], 2 * found["images"])
         self.assertEqual(nested["notes"], [])
 
+    @labtest.long
     def test_refused(self):
         """NVDIMMs at another place, a setup that writes to them, and wrong programs are errors"""
         explored = self.copy("right")

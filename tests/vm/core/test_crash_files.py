@@ -2,6 +2,7 @@
 """ext4 with DAX: files that are made and replaced with fsync and without, recorded, explored and
 judged.
 # timeout: 900
+# suite: full
 
 The promises are marks "state": after each file, that so many are durable.  Whether an image keeps
 them only a checker can say (tests/guest-programs/crash/crash_files_check.sh).

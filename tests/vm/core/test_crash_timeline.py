@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What both machines did about a lost record, and its packets in the lab's capture.
 # timeout: 600
+# suite: full
 """
 import json
 import struct

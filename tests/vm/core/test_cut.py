@@ -71,6 +71,7 @@ class Cut(labtest.LabCase):
         self.cut()  # the property says lose-all
         self.assertEqual(self.read(8192, 6), "stored")
 
+    @labtest.long
     def test_cut__by_domain(self):
         self.set("untracked=at-risk", "domain=eadr")
         self.store(12288, "cached")
@@ -82,6 +83,7 @@ class Cut(labtest.LabCase):
         self.assertEqual(self.read(12288, 6), "cached")
         self.set("domain=adr")
 
+    @labtest.long
     def test_cut__followed_stores(self):
         """With cpu-tracking=on it matters whether a line was flushed."""
         self.set("untracked=at-risk", "cpu-tracking=on")
@@ -103,6 +105,7 @@ class Cut(labtest.LabCase):
         self.assertEqual(self.lab.run(*words).out, "0\n")
         self.set("cpu-tracking=off")
 
+    @labtest.long
     def test_cut__worst_for_a_range(self):
         """The guest's device begins at 2 MiB of the NVDIMM."""
         self.set("untracked=at-risk")
@@ -112,6 +115,7 @@ class Cut(labtest.LabCase):
         self.assertEqual(self.read(16384, 6), "......")
         self.assertEqual(self.read(20480, 9), "elsewhere")
 
+    @labtest.long
     def test_cut__ends_a_running_exec(self):
         started = self.lab.start("solo", "sh", "-c", "echo go; sleep 1000")
         started.expect("go")
@@ -151,6 +155,7 @@ class Cut(labtest.LabCase):
         self.assertEqual(self.read(28672, 9), "persisted")
         self.assertEqual(self.read(32768, 6), "......")
 
+    @labtest.long
     def test_kill__caches_survive(self):
         """A domain that keeps caches does so here, too; then the command line's domain applies."""
         self.set("untracked=at-risk", "domain=eadr")
@@ -161,6 +166,7 @@ class Cut(labtest.LabCase):
         self.assertEqual(self.read(57344, 6), "cached")
         self.assertEqual(self.state()["properties"]["domain"], "adr")
 
+    @labtest.long
     def test_poweroff__keeps_all(self):
         self.set("untracked=at-risk")
         self.store(36864, "stored")
@@ -169,6 +175,7 @@ class Cut(labtest.LabCase):
         programs.install(self.lab, "solo", "dax_store")
         self.assertEqual(self.read(36864, 6), "stored")
 
+    @labtest.long
     def test_plain__keeps_all(self):
         programs.install(self.lab, "plain", "dax_store")
         self.store(0, "stored", "plain")
@@ -204,15 +211,16 @@ class Cut(labtest.LabCase):
         self.assertEqual(self.state()["properties"]["domain"], "adr")
 
 
+@labtest.long
 class Silence(unittest.TestCase):
     """A machine that loses its power sends nothing more, not even a FIN or RST."""
 
     def setUp(self):
-        self.lab = labtest.Lab("silence")
+        self.lab = labtest.Lab("lab")
         folder = tempfile.TemporaryDirectory(prefix="sg-cut-")
         self.addCleanup(folder.cleanup)
         self.capture = os.path.join(folder.name, "silence.pcap")
-        self.lab.up("--mem", "512M", "--capture", self.capture, "--pmem", "beta:32M")
+        self.lab.up("--capture", self.capture, "--pmem", "beta:64M,domain=adr")
 
     def tearDown(self):
         self.lab.down()

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What docs/debugging.md promises: reasons in the device log, trace events, gdb, --qemu-arg.
 # timeout: 600
+# suite: full
 
 The device log says why a queue pair went to error.  All of this also works after a VM was switched
 off and on.

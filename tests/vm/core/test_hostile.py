@@ -6,6 +6,7 @@ qtest has one thread that waits for each access to end; here four CPUs of TCG to
 registers, rings and lists while it reads them.  Whatever they do, QEMU must survive, and neither
 ASan nor UBSan may report anything.
 # timeout: 600
+# suite: full
 """
 import os
 import re

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A bad network between two VMs, one with the adapter and one with siw: --impair and impair.
 # timeout: 600
+# suite: full
 """
 import json
 

@@ -39,7 +39,7 @@ class Interop(unittest.TestCase):
         rdmatest.rdma.siw_stalls.clear()
         self.folder = tempfile.mkdtemp(prefix="sg-interop-")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.lab = labtest.Lab("interop")
+        self.lab = labtest.Lab("lab")
         self.addCleanup(self.lab.down)
         self.capture = os.path.join(self.folder, "interop.pcap")
         self.failures = []
@@ -125,11 +125,13 @@ class Interop(unittest.TestCase):
         found = self.report("every")
         self.assertEqual({request[0] for request in found.requests}, {2})
 
+    @labtest.long
     def test_revision_2_without_crc(self):
         self.up("crc=off")
         self.talk(self.BOTH)
         self.report("none")
 
+    @labtest.long
     def test_revision_1_with_crc(self):
         """We are active; siw's own revision 2 is refused by an adapter that knows only 1."""
         self.up("mpa-rev=1")
@@ -139,12 +141,14 @@ class Interop(unittest.TestCase):
         found = self.report("every", reads=False)
         self.assertIn(1, {request[0] for request in found.requests})
 
+    @labtest.long
     def test_revision_1_without_crc(self):
         self.up("mpa-rev=1", "crc=off")
         self.talk([("beta", "alpha")], reads=False)
         self.read_is_refused()
         self.report("none", reads=False)
 
+    @labtest.long
     def test_markers_are_refused_by_siw(self):
         """A marker request is rejected, and the adapter survives it."""
         self.up("markers=on")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The life of labs: power, several at once, three VMs, and nothing left behind.
 # timeout: 900
+# suite: full
 """
 import json
 import os

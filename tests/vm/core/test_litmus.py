@@ -221,6 +221,12 @@ PATTERNS = {
     "cpus-other-fences": before(CACHED),
 }
 
+# Patterns that make check runs: each flush and each fence once, lines, and two CPUs.
+SHORT = (
+    *("two-lines", "clwb-sfence", "clwb-lfence", "clwb-only", "clflushopt-sfence"),
+    *("clflush-only", "movnti-sfence", "one-line", "across-lines", "cpus-other-flushes"),
+)
+
 
 class Monitor:
     """The part of QMP that is needed."""
@@ -430,6 +436,7 @@ def _add_patterns():
         def case(self, pattern=pattern):
             self.check(pattern)
 
+        case.long = pattern not in SHORT
         setattr(Litmus, "test_pattern__" + pattern.replace("-", "_"), case)
 
 
@@ -446,6 +453,7 @@ class Fifo(Order):
                     yield outcome
 
 
+@labtest.long
 class StoreBuffer(VmCase):
     """With store-buffer=on, visible stores wait in a FIFO before they reach the cache."""
 
@@ -493,17 +501,20 @@ class Cuts(VmCase):
         self.check_order(content)
         self.assertEqual(self.vm.show(), content)
 
+    @labtest.long
     def test_kill__flushed_and_fenced_is_kept(self):
         self.vm.run("clwb-sfence")
         content = self.vm.cut("--hard")
         self.check_order(content)
         self.assertEqual(self.vm.show(), content)
 
+    @labtest.long
     def test_cut__keeps_all(self):
         self.vm.stop(self.vm.run("two-lines"))
         visible = self.vm.show()
         self.assertEqual(self.vm.cut("--policy", "keep-all"), visible)
 
+    @labtest.long
     def test_cut__is_one_of_the_previews(self):
         self.vm.stop(self.vm.run("one-line"))
         previews = set()
@@ -528,6 +539,7 @@ class Cuts(VmCase):
         self.assertNotEqual(rows[0]["source"]["pc"], rows[1]["source"]["pc"])
 
 
+@labtest.long
 class Kernel(VmCase):
     """Persistent memory as the guest's kernel uses it: block device, ext4 with DAX."""
 

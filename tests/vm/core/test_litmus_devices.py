@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Litmus tests of persistent memory: registers next to it, disks that write to it, bad lines in it.
 # timeout: 900
+# suite: full
 """
 import labtest
 import test_litmus as litmus

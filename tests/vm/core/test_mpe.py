@@ -7,12 +7,9 @@ The programs (tests/guest-programs/mpe) print TAP: a case that fails there is a 
 """
 import os
 import re
-from pathlib import Path
 
 import labtest
 import programs
-
-PROGRAMS = Path(os.environ.get("SG_BUILD", labtest.TOP / "build")) / "guest" / "programs"
 
 
 class MpeCase(labtest.LabCase):
@@ -27,7 +24,7 @@ class MpeCase(labtest.LabCase):
     def setUpClass(cls):
         super().setUpClass()
         for vm, name in (("beta", "mpe_server"), ("alpha", cls.program)):
-            cls.lab.run("copy", (PROGRAMS / name).resolve(), "%s:/usr/bin/%s" % (vm, name))
+            programs.install(cls.lab, vm, name)
 
     def setUp(self):
         self.server = self.lab.start("beta", "mpe_server", "10.77.0.2", *self.device)
@@ -100,6 +97,7 @@ class Mpe(MpeCase):
                 self.assertEqual((sent, come), (200, 200))
 
 
+@labtest.long
 class Draft01(MpeCase):
     """The older draft has no flush of a region."""
 
@@ -119,6 +117,7 @@ class Draft01(MpeCase):
         self.cases("pipeline:", 2)
 
 
+@labtest.long
 class Off(MpeCase):
     """An adapter without the extension offers none of it."""
 
@@ -146,7 +145,7 @@ class Persistent(MpeCase):
 
     def test_registration__of_memory_that_is_not_persistent(self):
         """Memory without persistence on a machine that also has persistent memory."""
-        self.lab.run("copy", (PROGRAMS / "mpe").resolve(), "alpha:/usr/bin/mpe")
+        programs.install(self.lab, "alpha", "mpe")
         text = self.lab.sh("alpha", "ibv_devinfo -v -d staghorn0")
         self.assertRegex(text, r"device_cap_flags_ex:\s+0x1C0[0-9A-F]{8}\n")
         self.program = "mpe"

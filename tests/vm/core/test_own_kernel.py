@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A kernel of the user, a folder of the host, a driver that is loaded anew, udev in the guest.
 # timeout: 900
+# suite: full
 
 The kernel is that of the guest's Debian, in packages that the test makes: with those modules that
 the guest needs, and with its headers.  So the driver is built and the modules are packed as for any

@@ -35,7 +35,7 @@ class Wire(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="sg-pmem-")
         self.addCleanup(folder.cleanup)
         self.capture = folder.name + "/x.pcap"
-        self.lab = labtest.Lab("wire")
+        self.lab = labtest.Lab("lab")
         self.addCleanup(self.lab.down)
 
     def up(self, *arguments):
@@ -74,6 +74,7 @@ class Wire(unittest.TestCase):
         fio = [s for s in of_port(found, programs.PORT_APM) if s.name == "flush"]
         self.assertEqual(len(fio), (64 << 10) // 4096)
 
+    @labtest.long
     def test_librpma__falls_back(self):
         """The same programs with an adapter without the extension: Reads in place of Flushes."""
         self.up("--device-prop", "alpha:commit=off")
@@ -83,6 +84,7 @@ class Wire(unittest.TestCase):
         self.assertEqual({name for name in counts if "flush" in name or "atomic" in name}, set())
         self.assertGreaterEqual(counts["read request"], 4, counts)
 
+    @labtest.long
     def test_librpma__memory_without_persistence(self):
         """Ordinary memory: only flush to visibility exists, and it is native."""
         self.up()
@@ -115,6 +117,7 @@ class Programs(labtest.LabCase):
         self.lab.run("cut", "beta", "--policy", "lose-all")
         programs.install(self.lab, "beta", "rpma_server", "fio", "pmem_local")
 
+    @labtest.long
     def test_librpma__sizes(self):
         for length in (2, 9, 4096, 65537, 1 << 20):
             with self.subTest(length=length):
@@ -127,6 +130,7 @@ class Programs(labtest.LabCase):
         self.cut()
         programs.fio_verify(self.lab)
 
+    @labtest.long
     def test_fio_apm__queued(self):
         self.spoil()
         programs.fio(self.lab, "apm", "--rw=randwrite", "--iodepth=16")
@@ -134,6 +138,7 @@ class Programs(labtest.LabCase):
         self.cut()
         programs.fio_verify(self.lab)
 
+    @labtest.long
     def test_fio_gpspm__persisted_by_the_server(self):
         """The client asks by a message; the server's CPU flushes what the adapter placed."""
         self.spoil()
@@ -157,6 +162,7 @@ class Programs(labtest.LabCase):
         self.lab.sh("beta", "pmem_local check %s 0x200000 300001 7" % dax)
         self.lab.sh("beta", "pmem_local check %s 0x200000 300001 8" % dax, status=1)
 
+    @labtest.long
     def test_libpmem2__persist_survives_and_a_plain_store_does_not(self):
         dax = programs.DAX
         self.lab.sh("beta", "pmem_local write %s 0x300000 100001 3" % dax)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Unreadable memory, as the guest's CPUs and its kernel see it."""
+"""Unreadable memory, as the guest's CPUs and its kernel see it.
+# suite: full
+"""
 import json
 
 import labtest

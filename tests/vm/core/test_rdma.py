@@ -49,6 +49,7 @@ class Adapters(labtest.LabCase):
                 with self.subTest(active=client, size=size):
                     rdmatest.rping(self.lab, server, client, count=5, size=size)
 
+    @labtest.long
     def test_perftest__mtu_1500(self):
         rdmatest.set_mtu(self.lab, 1500)
         self.programs()
@@ -65,6 +66,7 @@ class Adapters(labtest.LabCase):
     def test_perftest__several_queue_pairs(self):
         rdmatest.perftest(self.lab, "ib_write_bw", "beta", "alpha", 4096, 500, ("-q", "8"))
 
+    @labtest.long
     def test_routes__static_and_by_source(self):
         """A peer behind a router that is not the gateway; here the peer is the router itself."""
         add = "ip addr add %s dev $(cat /run/staghorn/port)"
@@ -96,6 +98,7 @@ class Adapters(labtest.LabCase):
         script = "until rdma resource show cm_id | grep -q LISTEN; do sleep 0.1; done"
         self.lab.sh(vm, script, timeout=30)
 
+    @labtest.long
     def test_interface__down_ends_rdma(self):
         """IPv4 addresses stay on it, but carry no traffic any more."""
         server = self.lab.start("beta", "rping", "-s", "-a", "10.77.0.2")
@@ -112,6 +115,7 @@ class Adapters(labtest.LabCase):
         self.lab.sh("alpha", "until ping -c 1 -W 1 beta; do sleep 0.2; done", timeout=60)
         rdmatest.rping(self.lab, "beta", "alpha", count=3)
 
+    @labtest.long
     def test_addresses__new_ones_do_not_end_connections(self):
         """The adapter takes 16: these stay, and the log names those that are left out."""
         address = self.lab.sh(
@@ -138,6 +142,7 @@ class Adapters(labtest.LabCase):
             server.stop()
             self.lab.sh("alpha", many % "del")
 
+    @labtest.long
     def test_addresses__refused(self):
         """An address that the adapter cannot have, here a second time on a VLAN, is warned of."""
         self.lab.sh(
@@ -151,6 +156,7 @@ class Adapters(labtest.LabCase):
             self.lab.sh("alpha", "ip link del v5")
         rdmatest.rping(self.lab, "beta", "alpha", count=3)
 
+    @labtest.long
     def test_gids__change_event_only_for_addresses(self):
         watch = self.lab.start("alpha", "ibv_asyncwatch", "-d", "staghorn0")
         watch.expect("async event FD")
@@ -175,6 +181,7 @@ class Adapters(labtest.LabCase):
             rdmatest.rping(self.lab, "beta", "alpha", count=3)
 
     # The kernel destroys the queue pairs of a process before it takes its doorbell page.
+    @labtest.long
     @labtest.breaks("DB-GONE")
     def test_module__unload_ends_traffic(self):
         """rmmod while a program sends: the module is gone at once, and the program can be ended.
@@ -194,6 +201,7 @@ class Adapters(labtest.LabCase):
             self.lab.sh(vm, "/usr/lib/staghorn/rdma siw; /usr/lib/staghorn/rdma staghorn")
         rdmatest.rping(self.lab, "beta", "alpha", count=3)
 
+    @labtest.long
     def test_reset__lingers(self):
         """RESET of a queue pair whose peer is silent delays no other connection.
 
@@ -221,6 +229,7 @@ class Adapters(labtest.LabCase):
         server.stop()
         rdmatest.rping(self.lab, "beta", "alpha", count=3)
 
+    @labtest.long
     def test_ethernet__shares_the_port(self):
         """The NIC behind the adapter works while the adapter does."""
         server = self.lab.start("beta", "ib_send_bw", "-R", "-F", "-d", "staghorn0", "-D", "5")
@@ -233,7 +242,7 @@ class Settings(unittest.TestCase):
     def lab_with(self, *properties):
         self.folder = tempfile.TemporaryDirectory(prefix="sg-rdma-")
         self.addCleanup(self.folder.cleanup)
-        lab = labtest.Lab("settings", "strict")
+        lab = labtest.Lab("lab", "strict")
         self.addCleanup(lab.down)
         arguments = [word for prop in properties for word in ("--device-prop", prop)]
         lab.up("--capture", self.folder.name + "/x.pcap", *arguments)
@@ -245,22 +254,26 @@ class Settings(unittest.TestCase):
         lab.down()
         return wire.Report(self.folder.name + "/x.pcap")
 
+    @labtest.long
     def test_revision_1_without_crc(self):
         found = self.talk(self.lab_with("mpa-rev=1", "crc=off"))
         self.assertEqual({(request[0], request[2]) for request in found.requests}, {(1, 0)})
         self.assertEqual((found.malformed, found.crc_good, found.crc_bad), (0, 0, 0))
 
+    @labtest.long
     def test_revision_2_with_crc(self):
         found = self.talk(self.lab_with("mpa-rev=2"))
         self.assertEqual({(request[0], request[2]) for request in found.requests}, {(2, 1)})
         self.assertEqual((found.malformed, found.crc_bad, found.errors), (0, 0, []))
         self.assertEqual(found.crc_good, found.fpdus)
 
+    @labtest.long
     def test_one_side_without_crc(self):
         """CRC is on if either side wants it."""
         found = self.talk(self.lab_with("alpha:crc=off"))
         self.assertEqual(found.crc_good, found.fpdus)
 
+    @labtest.long
     def test_markers(self):
         """Markers in both directions; the data prove them, because Wireshark cannot judge them."""
         lab = self.lab_with("markers=on")

@@ -27,7 +27,7 @@ done
 
 
 class Record(labtest.LabCase):
-    up_arguments = ("--vms", "alpha,beta", "--mem", "512M", "--pmem", "beta:64M,domain=adr")
+    up_arguments = ("--pmem", "beta:64M,domain=adr")
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="sg-record-")
@@ -106,6 +106,7 @@ class Record(labtest.LabCase):
         self.assertEqual(done.record["scripts"][0]["status"], 3)
         self.replay("beta")
 
+    @labtest.long
     def test_record__server_and_limit(self):
         words = ("--server", "beta", "--", "beta", "sleep", "1000", "--", "alpha", "true")
         done = self.record(*words)
@@ -134,6 +135,7 @@ class Record(labtest.LabCase):
         self.target = self.folder.name
         self.assertIn("is not empty", self.record("--", "beta", "true", status=2).err)
 
+    @labtest.long
     def test_record__cut(self):
         child = self.stays_recorded()
         self.lab.run("cut", "beta", "--policy", "random")
@@ -142,6 +144,7 @@ class Record(labtest.LabCase):
         self.assertEqual((beta["cut"], beta["restart"]), (1, 1))
         self.assertTrue(beta["end-hash-fits"])
 
+    @labtest.long
     def test_record__vm_dies(self):
         child = self.stays_recorded()
         self.lab.run("cut", "beta", "--hard")
@@ -150,6 +153,7 @@ class Record(labtest.LabCase):
         self.replay("alpha")
         self.lab.run("on", "beta")
 
+    @labtest.long
     def test_record__interrupted(self):
         child = self.stays_recorded()
         child.send_signal(signal.SIGINT)
@@ -157,6 +161,7 @@ class Record(labtest.LabCase):
         self.replay("alpha")
         self.assertTrue(self.replay("beta")["end-hash-fits"])
 
+    @labtest.long
     def test_record__command_killed(self):
         child = self.stays_recorded()
         child.kill()
@@ -171,6 +176,7 @@ class Record(labtest.LabCase):
         self.replay("alpha")
         self.replay("beta")
 
+    @labtest.long
     def test_record__disk_full(self):
         subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=32k", "none", self.folder.name], check=True

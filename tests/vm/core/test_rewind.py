@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """VMs that judge crash images, and are put back for each.
 # timeout: 600
+# suite: full
 """
 import json
 import os

@@ -5,6 +5,7 @@
 beta's adapter waits for a receive on all connections (rnr=wait), alpha's by default only on those
 that ibv_modify_qp alone made.
 # timeout: 900
+# suite: full
 """
 import re
 

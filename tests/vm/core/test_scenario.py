@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A few rounds of the demo's scenario: alpha writes a log into beta's NVDIMM until a power cut.
 # timeout: 1200
+# suite: full
 """
 import sys
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Boot snapshots: VMs that resume behind the boot of their kernel.
 # timeout: 600
+# suite: full
 """
 import os
 import tempfile

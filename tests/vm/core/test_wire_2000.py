@@ -83,6 +83,7 @@ class Programs(labtest.LabCase):
             with self.subTest(tool=tool):
                 rdmatest.perftest(self.lab, tool, "beta", "alpha", size, iterations)
 
+    @labtest.long
     def test_5_perftest__lossy(self):
         before = counter(self.lab, "alpha", "tcp_retransmits")
         lossy(self.lab)
@@ -102,6 +103,7 @@ class Programs(labtest.LabCase):
                 self.assertNotRegex(log, r"WARNING: |BUG: |Call Trace")
 
 
+@labtest.long
 @unittest.skipUnless(wire.available(), "needs tshark")
 class Octets(labtest.LabCase):
     @classmethod
@@ -128,6 +130,7 @@ class Octets(labtest.LabCase):
         self.assertEqual(found.malformed, [])
 
 
+@labtest.long
 class TwoWires(labtest.LabCase):
     """alpha speaks iWARP, beta RDMA/TCP of 2000."""
 

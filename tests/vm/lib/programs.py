@@ -19,9 +19,8 @@ DAX = "/dev/dax0.0"
 
 
 def install(lab, vm, *names):
-    for name in names:
-        path = os.path.realpath(os.path.join(FOLDER, name))
-        lab.run("copy", path, "%s:/usr/bin/%s" % (vm, name))
+    here = {"/usr/bin/" + name: os.path.realpath(os.path.join(FOLDER, name)) for name in names}
+    lab.install(vm, here)
 
 
 def wait_listening(lab, vm, server):
