@@ -13,7 +13,7 @@ sys.path.insert(0, str(TOP / "tools"))
 from launcher import cli, lab, snapshot  # noqa: E402
 
 CASES = []
-BUILD_ID_NOTE = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
+PROGRAM = b"\x7fELF..." b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0"
 
 
 def case(function):
@@ -22,12 +22,13 @@ def case(function):
     return function
 
 
-def fake_build(folder, version=b"1"):
+def fake_build(folder, version=b"1", modules=b"modules"):
     """A build folder with what a snapshot's name depends on."""
     files = {
-        "qemu/qemu-system-x86_64": b"\x7fELF" + BUILD_ID_NOTE + version.ljust(20, b"-"),
+        "qemu/qemu-system-x86_64": PROGRAM + version.ljust(20, b"-"),
         "guest/vmlinuz": b"",
-        "guest/initrd": b"modules " + version,
+        # Its first file is a program, which does not tell what else is in it.
+        "guest/initrd": b"070701" + PROGRAM + b"busybox".ljust(20, b"-") + modules,
         "guest/root.img": b"",
         "products/firmware/share/bios-256k.bin": b"",
         "firmware/full.flash": b"",
@@ -60,8 +61,7 @@ def snapshot_names(build, *words):
 
 @case
 def snapshot__is_shared(folder):
-    """Clones with the same programs share snapshots, and so do adapters that differ behind their
-    driver only"""
+    """clones with the same programs share snapshots, and so do adapters alike before a driver"""
     one, two = fake_build(folder / "one"), fake_build(folder / "two")
     names = snapshot_names(one)
     assert len(set(names)) == 2
@@ -74,9 +74,10 @@ def snapshot__is_shared(folder):
 
 @case
 def snapshot__is_not_shared(folder):
-    """What the guest sees makes another snapshot: another program, other hardware"""
+    """what the guest sees makes another snapshot: another program, other hardware"""
     names = set(snapshot_names(fake_build(folder / "one")))
     assert not names & set(snapshot_names(fake_build(folder / "two", b"2")))
+    assert not names & set(snapshot_names(fake_build(folder / "three", modules=b"another")))
     for words in (
         ("--device-prop", "vectors=4"),
         ("--cpus", "3"),

@@ -42,7 +42,7 @@ BEHIND_DRIVER = (
 )
 UNSEEN = re.compile(",(%s)=[^,]*" % "|".join(BEHIND_DRIVER))
 # What a linker writes into a program: a hash of its content.
-BUILD_ID = re.compile(rb"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0(.{20})", re.S)
+BUILD_ID = re.compile(rb"\x7fELF.*?\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0(.{20})", re.S)
 # Options whose values only the host sees; kernel and initramfs count by themselves.
 HOST_ONLY = (
     "-kernel",
@@ -97,7 +97,7 @@ def _identity(path):
 def _content(path):
     """Changes with the content of a program or of a small file, wherever it is."""
     with open(path, "rb") as file:
-        found = BUILD_ID.search(file.read(1 << 16))
+        found = BUILD_ID.match(file.read(1 << 16))
         if found:
             return found[1].hex()
         file.seek(0)
