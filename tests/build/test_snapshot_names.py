@@ -89,5 +89,21 @@ def snapshot__is_not_shared(folder):
         assert not names & set(snapshot_names(folder / "one", *words)), words
 
 
+@case
+def snapshot__room(folder):
+    """those that were not used for the longest time go first, when all have too many octets"""
+    for number, name in enumerate(("old", "used", "new")):
+        path = folder / (name + ".state")
+        path.write_bytes(b"x" * 100)
+        os.utime(path, (number + 1, number + 1))
+    os.utime(folder / "used.state", (9, 9))
+    before, snapshot.KEPT = snapshot.KEPT, 250
+    try:
+        snapshot._make_room(folder)
+    finally:
+        snapshot.KEPT = before
+    assert {path.stem for path in folder.iterdir()} == {"used", "new"}
+
+
 if __name__ == "__main__":
     sys.exit(cases.run(CASES))
