@@ -123,6 +123,7 @@ class Cut(labtest.LabCase):
         self.assertEqual(started.wait(20), 125)
         self.assertIn("lost its power", started.output)
 
+    @labtest.long
     def test_cut__rdma_is_back(self):
         before = json.loads(self.lab.run("status", "--json").out)["vms"]["solo"]
         self.cut()

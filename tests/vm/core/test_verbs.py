@@ -95,6 +95,7 @@ class Verbs(labtest.LabCase):
         with self.shows("SEC-15"):
             self.cases("verbs_memory", "mr:", 5)
 
+    @labtest.long
     def test_regions__on_demand(self):
         self.mount_dax()
         self.cases("verbs_memory", "odp:", 4)
@@ -118,6 +119,7 @@ class Verbs(labtest.LabCase):
     def test_windows(self):
         self.cases("verbs_memory", "window:", 3)
 
+    @labtest.long
     def test_resources__details(self):
         """rdma resource and rdma statistic, for a connection at work."""
         server = self.lab.start("alpha", "rping", "-s", "-a", ADDRESS, "-C", "1000000")
@@ -139,6 +141,7 @@ class Verbs(labtest.LabCase):
         client.stop()
         server.stop()
 
+    @labtest.long
     def test_resources__shared_receive_queue(self):
         """rdma resource, for a program that waits for its peer."""
         program = self.lab.start("alpha", "ibv_srq_pingpong", "-g", "1", "-q", "2")
@@ -158,6 +161,7 @@ class Verbs(labtest.LabCase):
             re.findall(r"\b([a-z_]+) \d+", text), re.findall(r"X\((\w+), \w+\)", listed)
         )
 
+    @labtest.long
     def test_counters__of_queue_pairs(self):
         """Queue pairs bound to a counter are counted; after they leave, the counts stay."""
         self.lab.sh("alpha", "rdma statistic qp set link staghorn0/1 auto type on")
