@@ -117,5 +117,36 @@ def areas__are_in_check(_folder):
         assert not missing, (name, missing)
 
 
+def ids_shown(path):
+    """{method: (ids that its assertions name, is it long)} of a file's methods that name some."""
+    found = {}
+    for kind in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(kind, ast.ClassDef):
+            continue
+        for method in filter(lambda node: isinstance(node, ast.FunctionDef), kind.body):
+            calls = [node for node in ast.walk(method) if isinstance(node, ast.Call)]
+            ids = [
+                call.args[0].value
+                for call in calls
+                if isinstance(call.func, ast.Attribute) and call.func.attr == "shows"
+            ]
+            marks = [ast.unparse(mark) for mark in method.decorator_list + kind.decorator_list]
+            if ids:
+                found[method.name] = ids, "labtest.long" in marks
+    return found
+
+
+@case
+def checklist__whole_in_check(_folder):
+    """no id of the checklist is shown by a long case only: the coverage of check is complete"""
+    suites, seen = programs("--full"), 0
+    for folder in FOLDERS:
+        for path in (TOP / "tests/vm" / folder).glob("test_*.py"):
+            for method, (ids, long) in ids_shown(path).items():
+                seen += 1
+                assert suites[path.stem].suite == "vm" and not long, (path.name, method, ids)
+    assert seen, "no VM test names an id"
+
+
 if __name__ == "__main__":
     sys.exit(cases.run(CASES))
