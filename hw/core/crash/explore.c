@@ -44,6 +44,12 @@ static gpointer breach_key(const struct sg_crash_breach *b)
                             b->stage);
 }
 
+/* A placement is promised alone; a durable mark speaks of all that is there. */
+uint64_t sg_crash_promised_after(const struct sg_crash_numbers *n, const struct sg_crash_breach *b)
+{
+    return b->kind == SG_CRASH_ACK_DURABLE ? 0 : sg_crash_numbers_seq(n, b->placed - 1);
+}
+
 /* Where the octet is that a breach is about; false: it is certain by now. */
 static bool is_open(const struct run *r, struct sg_crash_breach *b, uint64_t addr, uint64_t len)
 {
@@ -54,7 +60,7 @@ static bool is_open(const struct run *r, struct sg_crash_breach *b, uint64_t add
     b->lost = b->placed;
     b->addr = addr;
     if (b->placed <= sg_crash_numbers_count(&r->numbers)) {
-        b->addr = sg_persist_uncertain(r->p, addr, len,
+        b->addr = sg_persist_uncertain(r->p, addr, len, sg_crash_promised_after(&r->numbers, b),
                                        sg_crash_numbers_seq(&r->numbers, b->placed), &why);
         b->stage = why.stage;
         b->doubt = why.doubt;

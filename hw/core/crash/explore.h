@@ -51,6 +51,10 @@ struct sg_crash_breach {
     bool followed;  /* until is known */
 };
 
+struct sg_crash_numbers;
+/* What a breach is about: stores with numbers of the domain behind this one, up to `placed`. */
+uint64_t sg_crash_promised_after(const struct sg_crash_numbers *n, const struct sg_crash_breach *b);
+
 struct sg_crash_verdict {
     struct sg_crash_platform platform;
     bool claimed; /* the platform keeps what the guest was told */

@@ -39,7 +39,8 @@
  *         for each of its range_count ranges, at all crash points behind event promise[i].from:
  *             before event range->placed: what is promised has not even been placed: it is lost
  *             from then on: sg_persist_uncertain(model, range->addr, range->len,
- *                                                seq of event range->placed, &why)
+ *                                                seq behind event range->placed - 1 (durable: 0),
+ *                                                seq behind event range->placed, &why)
  *     }
  *     -- a crash point behind event E is bound by exactly the promises with from <= E
  *     sg_crash_promise_counts(p);   -- acknowledgements == 0: nothing was promised, say so
@@ -47,7 +48,8 @@
  *
  * `placed` is greater than `from` only for completions that do not wait for the placement (write,
  * send), and for marks after them.  Where an octet was placed again before the promise, both
- * placements are in it; the newer one decides.
+ * placements are in it.  Each is judged alone: what others placed there, and promised to nobody,
+ * may be lost, or come behind it.
  *
  * Limits, all of them counted when they are reached, never silent: memory is proportional to the
  * promises, to placements that nothing has promised yet (at most SG_CRASH_PENDING) and to

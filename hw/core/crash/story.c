@@ -91,9 +91,11 @@ static uint8_t stage_now(const struct tale *t, uint64_t event)
 {
     const struct story_run *r = t->run;
     uint64_t seq = sg_crash_numbers_seq(&r->numbers, SG_MIN(event, t->breach->placed));
+    uint64_t after =
+        event < t->breach->placed ? 0 : sg_crash_promised_after(&r->numbers, t->breach);
     struct sg_persist_uncertain why;
 
-    return sg_persist_uncertain(r->p, t->breach->addr, 1, seq, &why) > t->breach->addr
+    return sg_persist_uncertain(r->p, t->breach->addr, 1, after, seq, &why) > t->breach->addr
                ? SG_CRASH_CERTAIN
                : why.stage;
 }

@@ -3,7 +3,7 @@
  * Is it certain?  The rules of a cut, for one octet at a time.
  *
  * An octet passes through values: the media's, that of each step of its line, then those of the
- * pieces in S1 and S0.  The *target* is the last of them with a number up to the question's.  A cut
+ * pieces in S1 and S0.  The *target* is the last of them with a number of the question's.  A cut
  * that leaves an older value, which differs from the target's, loses the octet.  Which older values
  * can a cut leave?
  *
@@ -34,7 +34,7 @@ struct target {
 
 struct question {
     const struct sg_persist *p;
-    uint64_t seq;
+    uint64_t after, seq; /* stores with numbers behind the first, up to the second */
     struct sg_dom_view view;
     GArray *parts;
     unsigned next; /* part that is not for a line before the present one */
@@ -59,6 +59,12 @@ static uint8_t part_value(const struct question *q, const struct sg_dom_part *x,
 
 /* ---- Targets ---- */
 
+/* Nobody knows when a CPU that is not tracked stored: it counts as asked about. */
+static bool is_asked(const struct question *q, const struct sg_dom_step *s)
+{
+    return s->seq <= q->seq && (s->seq > q->after || s->untracked);
+}
+
 static void step_targets(struct question *q)
 {
     for (unsigned k = 0; k < q->view.step->len; k++) {
@@ -67,7 +73,7 @@ static void step_targets(struct question *q)
         for (unsigned i = 0; i < SG_PERSIST_ATOM; i++) {
             struct target *t = &q->target[s->atom * SG_PERSIST_ATOM + i];
 
-            if (s->mask >> i & 1 && s->seq <= q->seq) {
+            if (s->mask >> i & 1 && is_asked(q, s)) {
                 *t = (struct target){
                     .seq = s->seq,
                     .step = k,
@@ -95,8 +101,9 @@ static void part_targets(struct question *q)
 
     for (unsigned n = 0; n < q->part_count; n++) {
         const struct sg_dom_part *x = &q->part[n];
+        bool asked = x->piece->seq > q->after && x->piece->seq <= q->seq;
 
-        for (unsigned o = q->from; o < q->end && x->piece->seq <= q->seq; o++) {
+        for (unsigned o = q->from; o < q->end && asked; o++) {
             struct target *t = &q->target[o];
 
             if (sg_dom_part_has(x, q->addr + o) && counts_more(any_order, x, t->part)) {
@@ -354,8 +361,8 @@ static uint64_t ask_extent(struct question *q, const struct extent *e, uint64_t 
     return end;
 }
 
-uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t seq,
-                              struct sg_persist_uncertain *why)
+uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_t len,
+                              uint64_t after, uint64_t seq, struct sg_persist_uncertain *why)
 {
     struct question *q;
     uint64_t at = 0, off, good;
@@ -366,6 +373,7 @@ uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_
     }
     q = g_new0(struct question, 1);
     q->p = p;
+    q->after = p->limits.exact ? after : 0;
     q->seq = seq;
     q->parts = sg_dom_parts(p, addr, len);
     sg_dom_view_init(&q->view);

@@ -31,27 +31,30 @@ struct sg_persist_uncertain {
 };
 
 /*
- * Is each octet of a range certain, as it was when event @seq was the newest (sg_persist_seq()
- * right after an input)?  Returns the address of the first octet that is not, and fills *why; or
- * addr + len, and clears it.
+ * Is each octet of a range certain, as events with numbers behind @after, up to @seq, left it
+ * (sg_persist_seq() before the first and behind the last of these inputs)?  Returns the address of
+ * the first octet that is not, and fills *why; or addr + len, and clears it.  @after 0: as it was
+ * when event @seq was the newest.  Else the question is about these stores alone: what another
+ * adapter placed before them may still be on its way, be lost, or come behind them.
  *
- * An octet is certain if every cut leaves each store to it with a number up to seq, or what reached
- * memory after that store.  If all that a cut may leave instead has the same value, it is certain,
- * too.  The number of a write of an adapter is that of its input, however long it waited in S0 and
- * S1; and what waits there will reach memory after all that has, even if that has a higher number.
- * An octet without such a store on its way is certain, but for bad lines.
+ * An octet is certain if every cut leaves each of these stores to it, or what reached memory after
+ * that store.  If all that a cut may leave instead has the same value, it is certain, too.  The
+ * number of a write of an adapter is that of its input, however long it waited in S0 and S1; and
+ * what waits there will reach memory after all that has, whatever their numbers.  An octet without
+ * such a store on its way is certain, but for bad lines.
  *
  * The answer is exact where cuts are: if it is not certain, some answers to the questions of a cut
  * lead to an image that shows it, and if it is, none do.  Where the domain merged stores, or
  * several writes of adapters share a line without a history, the oldest number counts for all
- * (limits.exact avoids both); a medium that wears out, and might not take all that is on its way,
- * counts as one that may refuse any line.  Changes by untracked CPUs may be as old as seq: they
- * are certain where sg_persist_doubt() says that they survive, and nowhere else.
+ * (limits.exact avoids both; without it @after counts as 0); a medium that wears out, and might not
+ * take all that is on its way, counts as one that may refuse any line.  Changes by untracked CPUs
+ * may be any of these stores: they are certain where sg_persist_doubt() says that they survive, and
+ * nowhere else.
  *
  * Costs the range's lines, and what is in S0 and S1.
  */
-uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t seq,
-                              struct sg_persist_uncertain *why);
+uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_t len,
+                              uint64_t after, uint64_t seq, struct sg_persist_uncertain *why);
 
 typedef void sg_persist_queue_line(void *opaque, uint32_t number, uint64_t line);
 /*

@@ -173,6 +173,32 @@ static void flush_by_another_queue_pair(void)
     xr_free(&r);
 }
 
+/*
+ * Two connections write to the same octets, and one of them flushes: its promise is kept, whatever
+ * becomes of the other's.  Who takes the other's completion for an acknowledgement loses that.
+ */
+static void race_for_octets(void)
+{
+    for (unsigned row = 0; row < 4; row++) {
+        unsigned first = row / 2, acked = row % 2;
+        uint64_t event[2];
+        struct xr r;
+
+        T_CONTEXT("other first %u, acknowledged %u", first, acked);
+        start(&r, "");
+        for (unsigned i = 0; i < 2; i++) {
+            unsigned other = i != first;
+
+            event[other] = xr_write(&r, 1 + other, LOG, 1 + other, other);
+        }
+        xr_flush(&r, 1, LOG, 64);
+        expect_broken(&r, SG_CRASH_ACK_DEFAULT | acked << SG_CRASH_ACK_WRITE, acked ? ALL : "");
+        T_EQ_INT(r.bugs->len, acked);
+        T_TRUE(!acked || bug(&r, 0)->lost == event[1]);
+        xr_free(&r);
+    }
+}
+
 /* A Flush that follows ends the time in which the data may be lost. */
 static void window(void)
 {
@@ -411,6 +437,7 @@ static const struct t_case cases[] = {
     { "a remote log without Flush", log_without_flush },
     { "a Flush of the wrong range", flush_of_the_wrong_range },
     { "a Flush by another queue pair", flush_by_another_queue_pair },
+    { "a race for octets, of which one write is flushed", race_for_octets },
     { "how long data may be lost", window },
     { "a mark before a Flush has ended", during_a_flush },
     { "a server's marks, flushed or not", server_marks },

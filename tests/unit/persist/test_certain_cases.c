@@ -11,7 +11,7 @@ static bool is_certain(const struct dom_rig *r, uint64_t off, uint64_t len)
 {
     uint64_t addr = RIG_BASE + off;
 
-    return sg_persist_uncertain(r->p, addr, len, sg_persist_seq(r->p), &why) == addr + len;
+    return sg_persist_uncertain(r->p, addr, len, 0, sg_persist_seq(r->p), &why) == addr + len;
 }
 
 static void equal_values(void)
@@ -46,7 +46,7 @@ static void order_of_queues(void)
         rig_write_u64(&r, 7, 0, 0); /* as it is */
         first = sg_persist_seq(r.p);
         rig_write_u64(&r, 7, 0, 1);
-        T_EQ_INT(sg_persist_uncertain(r.p, RIG_BASE, 8, first, &why) == RIG_BASE + 8,
+        T_EQ_INT(sg_persist_uncertain(r.p, RIG_BASE, 8, 0, first, &why) == RIG_BASE + 8,
                  order == SG_PERSIST_IN_ORDER);
         rig_down(&r);
     }
@@ -128,8 +128,8 @@ static void edges(void)
     T_TRUE(is_certain(&r, 0, 65536));
     T_FALSE(is_certain(&r, 65530, 64));
     T_EQ_INT(why.doubt, SG_PERSIST_DOUBT_OUTSIDE);
-    T_EQ_U64(sg_persist_uncertain(r.p, RIG_BASE + 65530, 64, 9, &why), RIG_BASE + 65536);
-    T_EQ_U64(sg_persist_uncertain(r.p, UINT64_MAX - 3, 4, 9, &why), UINT64_MAX - 3);
+    T_EQ_U64(sg_persist_uncertain(r.p, RIG_BASE + 65530, 64, 0, 9, &why), RIG_BASE + 65536);
+    T_EQ_U64(sg_persist_uncertain(r.p, UINT64_MAX - 3, 4, 0, 9, &why), UINT64_MAX - 3);
     rig_down(&r);
 }
 
@@ -155,9 +155,9 @@ static void arrivals(void)
             T_EQ_INT(rig_flush(&r, 7, 64, 4096, SG_FLUSH_PERSISTENT), SG_PM_DONE);
         }
     }
-    T_EQ_U64(sg_persist_uncertain(r.p, RIG_BASE, 4096, first, &why), RIG_BASE);
+    T_EQ_U64(sg_persist_uncertain(r.p, RIG_BASE, 4096, 0, first, &why), RIG_BASE);
     T_TRUE(why.lost && why.lost <= first);
-    T_EQ_U64(sg_persist_uncertain(r.p, RIG_BASE + 64, 4096, first, &why), RIG_BASE + 64 + 4096);
+    T_EQ_U64(sg_persist_uncertain(r.p, RIG_BASE + 64, 4096, 0, first, &why), RIG_BASE + 64 + 4096);
     rig_down(&r);
 }
 

@@ -40,8 +40,8 @@ static void same_answers(const struct dom_rig *a, const struct dom_rig *b)
     T_EQ_U64(sg_persist_seq(a->p), sg_persist_seq(b->p));
     for (uint64_t seq = 0; seq <= sg_persist_seq(a->p); seq++) {
         for (uint64_t off = 0; off < 2 * SG_PERSIST_LINE; off += 4) {
-            T_EQ_U64(sg_persist_uncertain(a->p, RIG_BASE + off, 4, seq, &why_a),
-                     sg_persist_uncertain(b->p, RIG_BASE + off, 4, seq, &why_b));
+            T_EQ_U64(sg_persist_uncertain(a->p, RIG_BASE + off, 4, 0, seq, &why_a),
+                     sg_persist_uncertain(b->p, RIG_BASE + off, 4, 0, seq, &why_b));
             T_EQ_MEM(&why_a, &why_b, sizeof(why_a));
         }
     }
