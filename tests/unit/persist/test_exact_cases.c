@@ -21,6 +21,9 @@ enum { X = 0, X2 = 2, X3 = 4, FLAG = 14, Y = GT_LINE };
 
 #define WBINVD(cpu) { .kind = GT_CPU_FENCE, .who = cpu, .units = 1, .how = SG_PERSIST_WBINVD }
 
+#define OTHER(place, v) { .kind = GT_OTHER, .at = place, .units = 2, .value = v }
+#define DOORBELL { .kind = GT_SYNC, .units = 1 }
+
 #define ADR .domain = SG_PERSIST_ADR, .ddio = true
 
 struct sequence {
@@ -228,6 +231,43 @@ static void loads(void)
     EXACTLY(table);
 }
 
+/* A register's write empties store buffers, and leaves non-temporal stores where they are. */
+static void doorbell(void)
+{
+    static const struct sequence table[] = {
+        { "non-temporal", { ADR, .event = { NT(0, X, 1), DOORBELL } }, 2 },
+        { "non-temporal, with store buffers",
+          { ADR, .store_buffer = true, .event = { NT(0, X, 1), DOORBELL } },
+          2 },
+        { "plain, where the cache is kept",
+          { .domain = SG_PERSIST_EADR,
+            .store_buffer = true,
+            .event = { STORE(0, X, 1), DOORBELL } },
+          1 },
+        { "plain, without it",
+          { .domain = SG_PERSIST_EADR, .store_buffer = true, .event = { STORE(0, X, 1) } },
+          2 },
+    };
+
+    EXACTLY(table);
+}
+
+static void other_devices(void)
+{
+    static const struct sequence table[] = {
+        { "data in the cache", { ADR, .event = { OTHER(X, 1) } }, 2 },
+        { "data past the cache", { .domain = SG_PERSIST_ADR, .event = { OTHER(X, 1) } }, 1 },
+        { "data, CLWB, SFENCE", { ADR, .event = { OTHER(X, 1), CLWB(0, X), SFENCE(0) } }, 1 },
+        { "CLWB, data, SFENCE", { ADR, .event = { CLWB(0, X), OTHER(X, 1), SFENCE(0) } }, 2 },
+        { "data, then a flag", { ADR, .event = { OTHER(X, 1), STORE(0, FLAG, 2) } }, 3 },
+        { "data where the cache is kept",
+          { .domain = SG_PERSIST_EADR, .ddio = true, .event = { OTHER(X, 1) } },
+          1 },
+    };
+
+    EXACTLY(table);
+}
+
 static void wbinvd(void)
 {
     static const struct sequence table[] = {
@@ -253,6 +293,8 @@ static const struct t_case cases[] = {
     { "non-temporal stores", non_temporal },
     { "posted writes of several adapters", several_adapters },
     { "loads", loads },
+    { "a CPU tells a device something", doorbell },
+    { "devices that are no adapters", other_devices },
     { "WBINVD", wbinvd },
     { "generations of a line in the write-pending queue", generations },
 };
