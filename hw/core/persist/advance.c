@@ -181,6 +181,7 @@ bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, 
 
 static bool advance_noted_page(struct sg_persist *p, struct extent *e, size_t page_no,
                                uint64_t lines, enum sg_dom_target to,
+                               const struct sg_persist_source *source,
                                const struct sg_persist_flush_note *note)
 {
     const struct page *g = e->pages[page_no];
@@ -190,11 +191,11 @@ static bool advance_noted_page(struct sg_persist *p, struct extent *e, size_t pa
     for (uint64_t m = g->dirty & ~g->has_history & lines; m; m &= m - 1) {
         uint64_t seq = sg_dom_full_seq(p, g->ref[__builtin_ctzll(m)]);
 
-        without |= sg_dom_origin(p, seq) <= note->seq ? m & -m : 0;
+        without |= sg_dom_was_noted(p, seq, source, note) ? m & -m : 0;
     }
     for (; has_history; has_history &= has_history - 1) {
         unsigned i = __builtin_ctzll(has_history);
-        unsigned k = sg_dom_line_noted(p, sg_dom_line(p, e->pages[page_no], i), note);
+        unsigned k = sg_dom_line_noted(p, sg_dom_line(p, e->pages[page_no], i), source, note);
 
         good &= !k || sg_dom_advance_line(p, e, page_no, i, k, to);
     }
@@ -202,12 +203,14 @@ static bool advance_noted_page(struct sg_persist *p, struct extent *e, size_t pa
 }
 
 bool sg_dom_advance_noted(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
-                          enum sg_dom_target to, const struct sg_persist_flush_note *note)
+                          enum sg_dom_target to, const struct sg_persist_source *source,
+                          const struct sg_persist_flush_note *note)
 {
     bool good = true;
 
     SG_DOM_FOR_PAGES(e, page_no, off, len) {
-        good &= advance_noted_page(p, e, page_no, sg_dom_page_mask(page_no, off, len), to, note);
+        good &= advance_noted_page(p, e, page_no, sg_dom_page_mask(page_no, off, len), to, source,
+                                   note);
     }
     return good;
 }

@@ -387,8 +387,9 @@ unsigned sg_dom_line_flushed(const struct sg_persist *p, const struct line *l, u
                              unsigned vcpu);
 /* S2' -> S2 of the first k stores. */
 void sg_dom_line_leave_cpu(struct sg_persist *p, struct line *l, unsigned k);
-/* Those that a noted Flush covers: what had left the processors by then. */
+/* Those that a noted Flush of this source covers: of CPUs what had left the processors by then. */
 unsigned sg_dom_line_noted(const struct sg_persist *p, const struct line *l,
+                           const struct sg_persist_source *source,
                            const struct sg_persist_flush_note *note);
 /* The first k stores are in the write-pending queue. */
 void sg_dom_line_to_wpq(const struct sg_persist *p, struct line *l, unsigned k);
@@ -413,7 +414,8 @@ bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, 
                           enum sg_dom_target to, bool all);
 /* Moves of a range what a noted Flush covers. */
 bool sg_dom_advance_noted(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
-                          enum sg_dom_target to, const struct sg_persist_flush_note *note);
+                          enum sg_dom_target to, const struct sg_persist_source *source,
+                          const struct sg_persist_flush_note *note);
 /* Moves data in S3 to S4 (domain NONE). */
 bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 /* Data in S3 that could not go to the media return to S2: there is no queue any more. */
@@ -488,10 +490,17 @@ void sg_dom_segments_noted(struct sg_persist *p, const struct sg_persist_source 
 /* ---- origin.c ---- */
 
 void sg_dom_origin_init(struct sg_persist *p);
-/* What the first event made visible is what the second one wrote; the first one is the newest. */
-void sg_dom_origin_add(struct sg_persist *p, uint64_t arrival, uint64_t input);
+/* What the event, the newest one, made visible is what this piece brought. */
+void sg_dom_origin_add(struct sg_persist *p, uint64_t arrival, const struct piece *x);
 /* The input that brought a store with this event. */
 uint64_t sg_dom_origin(const struct sg_persist *p, uint64_t seq);
+/*
+ * Does a noted Flush cover a write with this event?  If it was visible when the Flush began; or in
+ * the S1 of the Flush's adapter, or in the S0 of its connection.
+ */
+bool sg_dom_was_noted(const struct sg_persist *p, uint64_t seq,
+                      const struct sg_persist_source *source,
+                      const struct sg_persist_flush_note *note);
 
 /* ---- placement.c ---- */
 

@@ -12,7 +12,9 @@
 enum { LEAST_PRUNED = 4096 };
 
 struct input_origin {
-    uint64_t arrival, input;
+    uint64_t arrival, input, settled;
+    uint32_t qpn;
+    uint16_t unit;
     bool used;
 };
 
@@ -92,14 +94,30 @@ void sg_dom_origin_init(struct sg_persist *p)
     p->origins_full = LEAST_PRUNED;
 }
 
-void sg_dom_origin_add(struct sg_persist *p, uint64_t arrival, uint64_t input)
+void sg_dom_origin_add(struct sg_persist *p, uint64_t arrival, const struct piece *x)
 {
-    struct input_origin o = { .arrival = arrival, .input = input };
+    struct input_origin o = {
+        .arrival = arrival,
+        .input = x->seq,
+        .settled = x->settled,
+        .qpn = x->source.qpn,
+        .unit = x->source.unit,
+    };
 
     if (p->origins->len >= p->origins_full) {
         prune(p);
     }
     g_array_append_val(p->origins, o);
+}
+
+bool sg_dom_was_noted(const struct sg_persist *p, uint64_t seq,
+                      const struct sg_persist_source *source,
+                      const struct sg_persist_flush_note *note)
+{
+    const struct input_origin *o = seq > note->seq ? find(p, seq) : NULL;
+
+    return seq <= note->seq || (o && o->unit == source->unit && o->input <= note->seq &&
+                                (o->settled <= note->seq || o->qpn == source->qpn));
 }
 
 uint64_t sg_dom_origin(const struct sg_persist *p, uint64_t seq)

@@ -113,7 +113,7 @@ uint64_t sg_dom_visible_seq(struct sg_persist *p, const struct piece *x, uint32_
         return x->seq;
     }
     seq = sg_dom_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, octets, 0);
-    sg_dom_origin_add(p, seq, x->seq);
+    sg_dom_origin_add(p, seq, x);
     return seq;
 }
 

@@ -19,6 +19,7 @@ void sg_dom_flush_begin(struct sg_persist *p, const struct sg_persist_source *so
 
 /* E10 of the part of a range that lies in one extent. */
 static bool persist_part(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
+                         const struct sg_persist_source *source,
                          const struct sg_persist_flush_note *note)
 {
     enum sg_dom_target to = p->config.domain == SG_PERSIST_NONE ? SG_DOM_TO_S4 : SG_DOM_TO_S3;
@@ -36,7 +37,7 @@ static bool persist_part(struct sg_persist *p, struct extent *e, uint64_t off, u
     if (untracked) {
         sg_dom_mark_untracked(p, e, off, len);
     }
-    moved = note ? sg_dom_advance_noted(p, e, off, len, to, note)
+    moved = note ? sg_dom_advance_noted(p, e, off, len, to, source, note)
                  : sg_dom_advance_range(p, e, off, len, to, false);
     return moved && !sg_dom_bad(p, e->base + off, len, SG_PERSIST_POISONED);
 }
@@ -53,7 +54,7 @@ bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *s
         struct extent *e = sg_dom_extent(p, at, 1, &off);
         uint64_t n = e ? SG_MIN(left, e->size - off) : left;
 
-        good = e && persist_part(p, e, off, n, note) && good;
+        good = e && persist_part(p, e, off, n, source, note) && good;
         at += n;
         left -= n;
     }

@@ -67,6 +67,7 @@ unsigned sg_dom_line_flushed(const struct sg_persist *p, const struct line *l, u
 }
 
 unsigned sg_dom_line_noted(const struct sg_persist *p, const struct line *l,
+                           const struct sg_persist_source *source,
                            const struct sg_persist_flush_note *note)
 {
     unsigned k = 0, i = 0;
@@ -75,7 +76,7 @@ unsigned sg_dom_line_noted(const struct sg_persist *p, const struct line *l,
     for (uint32_t n = l->first; n; i++) {
         const struct rec *r = sg_dom_rec(p, n);
         bool was_there = r->seq <= note->seq ? r->late <= note->seq - r->seq
-                                             : sg_dom_origin(p, r->seq) <= note->seq;
+                                             : sg_dom_was_noted(p, r->seq, source, note);
 
         if ((was_there && !(r->flags & REC_S2P)) || glued) {
             k = i + 1;
