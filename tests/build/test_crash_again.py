@@ -22,7 +22,8 @@ from judges import (  # noqa: E402
     refused,
 )
 from launcher import check, check_nested, check_reads, check_report  # noqa: E402
-from launcher import check_verbs, explore, explored, read_lines, reduce, verdicts  # noqa: E402
+from launcher import check_verbs, compare, explore, explored  # noqa: E402
+from launcher import read_lines, reduce, verdicts  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
 BASE = 0x100000000
@@ -190,7 +191,7 @@ def reading_limits(folder):
     assert "Not all that the checker reads was explored" in rounds.info["notes"][0]
     rounds = read(Never.make(folder / "b"), Reader(), Explorer(left_out=2))
     assert rounds.info["points-left-out"] == 4 and "--max-images" in rounds.info["notes"][0]
-    for more in ({"shard": "1/2"}, {"journal": "x"}, {"nested": True}):
+    for more in ({"shard": "1/2"}, {"journal": "x"}, {"nested": True}, {"nested_depth": 2}):
         words = refused(UsageError, lambda more=more: read(found, Reader(), Explorer(), **more))
         assert "goes with none" in words
     (folder / "beta.trace").unlink()
@@ -215,14 +216,19 @@ class Recovering(Judge):
 
 
 class Second:
-    """Stands for explore.explore: a recovery of image 2 leaves images 21 and 30, others 21."""
+    """Stands for explore.explore: a recovery of image 2 leaves images 21 and 30, others 21.
 
-    def __init__(self):
-        self.words = []
+    table: {number of an image: those that its recovery leaves}, in place of that."""
+
+    def __init__(self, table=None):
+        self.words, self.onto = [], []
+        self.table = {2: (21, 30)} if table is None else table
 
     def __call__(self, recording, output, words, programs, quiet):
         self.words.append(words)
-        numbers = (21, 30) if Path(recording).read_text() == IMAGES[1] else (21,)
+        number = IMAGES.index(Path(recording).read_text()) + 1
+        self.onto.append(Path(words[words.index("--onto") + 1]).read_bytes())
+        numbers = self.table.get(number, (21,))
         line = [{"question": 1, "answer": 0, "what": "line"}]
         make_explored(output, [occurrence(n, ADR, deviations=line) for n in numbers])
         row = {"images": {"points-left-out": 1}}
@@ -231,7 +237,7 @@ class Second:
         return explore.NO_VERDICT, found, output
 
 
-def recover(found, judge, explorer, **more):
+def recover(found, judge, explorer, marks=None, **more):
     """A check with --nested; returns its result."""
     args = options(nested=True, no_reduce=True, **more)
     checker = check.checker_of(args, found)
@@ -239,9 +245,9 @@ def recover(found, judge, explorer, **more):
     with judged_by(judge), explored_by(explorer):
         nested = check_nested.Nested(found, checker, selection, args, lambda text: None)
         with check.Judges(found, checker, "adr,ddio=on", 1, print) as judges:
-            done = check.check(found, checker, selection, None, args, lambda text: None, judges)
-            info = nested.run(judges, done)
-    return check_report.result(found, checker, selection, done, None, {"nested": info})
+            done = check.check(found, checker, selection, marks, args, lambda text: None, judges)
+            info = nested.run(judges, done, marks)
+    return check_report.result(found, checker, selection, done, marks, {"nested": info})
 
 
 @case
@@ -258,9 +264,9 @@ def recovering(folder):
     assert bug["recovered"]["image"] == IMAGES[1] and bug["example"]["image"] == IMAGES[29], bug
     assert bug["cause"] == ["a line"] and result["verdict"] == "bugs" and len(result["bugs"]) == 1
     words = list(zip(explorer.words[1], explorer.words[1][1:]))
-    onto = str(found.path(IMAGES[1]).absolute())
+    assert explorer.onto[1] == b"image " + IMAGES[1].encode(), explorer.onto
     base = "pmem0=%s" % found.extents[0].file.absolute()
-    for row in (("--onto", onto), ("--base", base), ("--domain", "adr"), ("--ddio", "off,on")):
+    for row in (("--base", base), ("--domain", "adr"), ("--ddio", "off,on")):
         assert row in words, (row, words)
     # The script knows of both cuts.
     scripts = [script for script, _ in judge.orders if "CRASH_RECOVERY" in script]
@@ -296,11 +302,120 @@ def recovering_doubt(folder):
     found = make_explored(folder / "e", images)
     result = recover(found, judge, Second())
     assert result["verdict"] == "none" and "when they were recorded" in result["notes"][0], result
-    for more in ({"shard": "1/2"}, {"compare": True}, {"reads": True}):
+    for more in ({"shard": "1/2"}, {"reads": True}):
         words = refused(UsageError, lambda more=more: recover(found, judge, Second(), **more))
         assert "goes with none" in words
     words = refused(UsageError, lambda: recover(found, judge, Second(), nested_images=7))
     assert "another checker" in words
+
+
+# Of 1 and 2, the images of the first cut; 30 is bad.
+DEEP = {1: (21, 2, 23, 24), 2: (22, 1), 21: (23, 22), 22: (30, 23), 23: (25,), 24: (25,), 25: (30,)}
+
+
+@case
+def recovering_again(folder):
+    """With --nested-depth recoveries of recoveries are cut, each once, and what is left out is said"""
+    images = [occurrence(n, ADR, deviations=[]) for n in (1, 2)]
+    wanted = {
+        # depth: (recoveries, images, bad images, left out, the same as others)
+        1: (2, 6, 0, 0, 0),
+        2: (6, 12, 1, 0, 2),
+        3: (7, 13, 2, 0, 6),
+        9: (7, 13, 2, 0, 6),
+    }
+    for depth, row in wanted.items():
+        found = make_explored(folder / str(depth), images)
+        judge, explorer = Recovering(), Second(DEEP)
+        info = recover(found, judge, explorer, nested_depth=depth)["nested"]
+        names = ("recoveries", "images", "again-left-out", "again-same")
+        assert tuple(info[x] for x in names) == row[:2] + row[3:], (depth, info)
+        assert info["verdicts"].get("bug", 0) == row[2], (depth, info)
+        assert len(judge.traces) == len(set(judge.traces)) == row[0], judge.traces
+        assert [x.decode() for x in explorer.onto] == ["image " + x for x in judge.traces]
+        assert len(info["depths"]) == min(depth, 3), info["depths"]
+        assert not (found.folder / "nested" / "again").exists()
+    # Of the last of these: the two bugs have one cause; its example is the one of fewer cuts.
+    (bug,) = info["bugs"]
+    assert (bug["depth"], bug["recoveries"]) == (2, 2), bug
+    assert [cut["behind"] for cut in bug["cuts"]] == [20, 220] and bug["example"]["behind"] == 300
+    assert any("CRASH_BEHIND=20 " in x and "CRASH_RECOVERY=220,300;" in x for x, _ in judge.orders)
+    assert any("CRASH_RECOVERY=230,250,300;" in x for x, _ in judge.orders)
+    # At most one of each recovery, the first one that is new.
+    found, judge = make_explored(folder / "few", images), Recovering()
+    few = recover(found, judge, Second(DEEP), nested_depth=3, nested_recoveries=1)
+    info = few["nested"]
+    assert judge.traces == [IMAGES[n - 1] for n in (1, 2, 21, 22, 23)], judge.traces
+    assert info["again-left-out"] == 2 and "--nested-recoveries" in few["notes"][-1], few["notes"]
+
+
+@case
+def recovering_again_goes_on(folder):
+    """A check with --nested-depth that was ended goes on: no recovery that is done is recorded again"""
+    images = [occurrence(n, ADR, deviations=[]) for n in (1, 2)]
+    wanted = recover(
+        make_explored(folder / "w", images), Recovering(), Second(DEEP), nested_depth=3
+    )
+
+    class Ended(Recovering):
+        """Is interrupted after so many checks."""
+
+        left = 0
+
+        def check(self, *words):
+            self.left -= 1
+            if self.left < 0:
+                raise KeyboardInterrupt
+            return super().check(*words)
+
+    for checks in range(2, 24, 3):
+        found, traces = make_explored(folder / str(checks), images), []
+        for _ in range(40):
+            judge = Ended()
+            judge.left = checks
+            before = set(verdicts.read(found.folder / "nested.jsonl"))
+            try:
+                result = recover(found, judge, Second(DEEP), nested_depth=3)
+            except KeyboardInterrupt:
+                traces += judge.traces
+                assert not set(judge.traces) & before, (checks, before)
+                judge.left = checks = checks + 1  # so it gets on at last
+                continue
+            break
+        assert result == wanted, (checks, result)
+
+
+@case
+def recovering_compared(folder):
+    """With --compare an image of a recovery has to be of a state that was right at the first cut"""
+    made = [dict(occurrence(n, ADR), behind=b) for n, b in ((11, 100), (12, 200), (13, 300))]
+    states = {0: 0, 11: 1, 12: 2, 13: 3, 1: 1, 2: 1, 3: 3, 21: 0, 22: 1, 23: 2, 24: 3}
+    table = {n: ("exit", 0, state) for n, state in states.items()}
+    table[30] = lambda n: ("exit", 0, 7 + n)  # each time something else
+    # 1: behind mark 0 and behind mark 1, so only the state of mark 1 is right; 3: in a wrong state
+    images = [dict(occurrence(n, ADR, deviations=[]), behind=b) for n, b in ((1, 50), (2, 150))]
+    images.append(dict(occurrence(3, ADR, deviations=[]), behind=50))
+    images.append(dict(images[0], behind=150))
+    left = {1: (21, 22, 23), 2: (21, 22, 23, 24, 30), 22: (24,)}
+    found, judge = make_explored(folder / "e", images), Recovering(table)
+    marks = compare.Marks([100, 200], made)
+    result = recover(found, judge, Second(left), marks, nested_depth=2)
+    info = result["nested"]
+    # Image 22 is recovered for what was right behind each of the two first cuts.
+    assert judge.traces == [IMAGES[n - 1] for n in (1, 2, 22, 22, 23)], judge.traces
+    assert {bug["verdict"] for bug in info["bugs"]} == {"state"} and result["verdict"] == "bugs"
+    assert check_report.describe(info["bugs"][0]).startswith("neither the state of mark 0")
+    lines = verdicts.read(found.folder / "nested.jsonl")
+    wrong = {
+        name: sorted(x for bug in line["nested"]["bugs"] for x in bug["all-images"])
+        for name, line in lines.items()
+    }
+    rows = {"1@0-1": (21, 23), "2@1": (21, 24), "22@0-1": (24,), "22@1": (24,), "23@1": (21,)}
+    for name, numbers in rows.items():
+        number, steps = name.split("@")
+        images = sorted(IMAGES[n - 1] for n in numbers)
+        assert wrong.pop("%s@%s" % (IMAGES[int(number) - 1], steps)) == images, name
+    assert not wrong and info["verdicts"]["unsteady"] == 1, (wrong, info)
 
 
 @case

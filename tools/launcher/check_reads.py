@@ -96,7 +96,7 @@ class Rounds:
         self.lines = Lines()
         self.explored = self.selection = self.marks = self.done = self.info = None
         self.left = 0
-        if options.shard or options.journal or options.nested:
+        if options.shard or options.journal or options.nested or options.nested_depth:
             raise UsageError("crash check: --reads goes with none of --shard, --journal, --nested")
 
     def _explore(self):

@@ -253,18 +253,25 @@ def _nested_lines(found):
         *(found["recoveries"], found["images"]),
         ", ".join("%d %s" % (count, name) for name, count in found["verdicts"].items()) or "none",
     )
+    for depth, one in enumerate(found["depths"], 1):
+        if found["depth"] > 1:
+            yield "  depth %d: %d recoveries, %d images" % (
+                *(depth, one["recoveries"], one["images"]),
+            )
     for bug in found["bugs"]:
-        first, second = bug["recovered"], bug["minimal"] or bug["example"]
+        second = bug["minimal"] or bug["example"]
         yield ""
         yield "Recovery bug %d: %s (%d images of %d recoveries)" % (
             *(bug["number"], describe(bug), bug["images"], bug["recoveries"]),
         )
         yield "  cause: " + "; ".join(bug["cause"])
-        yield "  first cut: image %s, behind event %d, %s, plan %s" % (
-            *(first["image"], first["behind"], first["platform"], first["plan"]),
-        )
-        yield "  second cut: image %s, behind event %d of %s/%s, plan %s" % (
-            *(second["image"], second["behind"], bug["folder"], "recovery.trace", second["plan"]),
+        for number, cut in enumerate(bug["cuts"], 1):
+            yield "  cut %d: image %s, behind event %d, %s, plan %s" % (
+                *(number, cut["image"], cut["behind"], cut["platform"], cut["plan"]),
+            )
+        yield "  cut %d: image %s, behind event %d of %s/%s, plan %s" % (
+            *(bug["depth"] + 1, second["image"], second["behind"]),
+            *(bug["folder"], "recovery.trace", second["plan"]),
         )
         for text in list(lost_lines(second["lost"]))[:IMAGES_MAX]:
             yield "    " + text
@@ -326,17 +333,18 @@ def _nested_parts(found):
         *(found["recoveries"], found["images"]),
     )
     for bug in found["bugs"]:
-        first, second = bug["recovered"], bug["minimal"] or bug["example"]
+        last = bug["minimal"] or bug["example"]
+        text = "%(image)s, behind event %(behind)d, plan %(plan)s"
+        cuts = enumerate([*bug["cuts"], last], 1)
         yield "<h3>Recovery %d: %s</h3>" % (bug["number"], escape(describe(bug)))
         rows = (
             _row("cause", "; ".join(bug["cause"])),
             _row("recoveries", bug["recoveries"]),
-            _row("first cut", "%(image)s, behind event %(behind)d, plan %(plan)s" % first),
-            _row("second cut", "%(image)s, behind event %(behind)d, plan %(plan)s" % second),
+            *(_row("cut %d" % number, text % cut) for number, cut in cuts),
             _row("recording", bug["folder"]),
         )
         yield "<table>%s</table>" % "".join(rows)
-        yield "<pre>%s</pre>" % escape("\n".join(lost_lines(second["lost"])))
+        yield "<pre>%s</pre>" % escape("\n".join(lost_lines(last["lost"])))
         yield "<pre>%s</pre>" % escape(bug["example"]["output"])
 
 

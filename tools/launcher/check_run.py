@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 
-from . import verdicts
+from . import recoveries, verdicts
 from .checker import RUN_OWN
 from .errors import LabError
 from .read_lines import Lines
@@ -24,12 +24,12 @@ REFUSED = ("another base", "other NVDIMMs")
 def order(unit, promises):
     """(script, input) that a checker gets for a unit."""
     one = unit.occurrences[0]
-    outer = one.get("outer", one)  # the cut before that whose recovery was cut (check_nested.py)
+    first, *further = recoveries.cuts(one)  # further ones: of recoveries (check_nested.py)
     lines = "export CRASH_BEHIND=%d CRASH_PLATFORM=%s CRASH_IMAGE=%s" % (
-        *(outer["behind"], one["platforms"][0], unit.image),
+        *(first["behind"], one["platforms"][0], unit.image),
     )
-    if outer is not one:
-        lines += " CRASH_RECOVERY=%d" % one["behind"]
+    if further:
+        lines += " CRASH_RECOVERY=%s" % ",".join("%d" % each["behind"] for each in further)
     if unit.promises is None:
         return "%s; %s" % (lines, RUN_OWN), b""
     text = "".join(line + "\n" for line in promises[: unit.promises]) or "\n"

@@ -82,12 +82,14 @@ def do_check(args):
     marks = None
     if args.compare:
         marks = compare.states(explored, selection.platforms[0], args.promises)
-    nested = check_nested.Nested(explored, checker, selection, args, quiet) if args.nested else None
+    nested = None
+    if args.nested or args.nested_depth:
+        nested = check_nested.Nested(explored, checker, selection, args, quiet)
     platform, more = selection.platforms[0], {}
     with check.Judges(explored, checker, platform, args.jobs, quiet) as judges:
         done = check.check(explored, checker, selection, marks, args, quiet, judges)
         if nested:
-            more["nested"] = nested.run(judges, done)
+            more["nested"] = nested.run(judges, done, marks)
     return _judged(args, explored, checker, selection, marks, done, quiet, more)
 
 
@@ -163,6 +165,13 @@ def _add_again(add_option):
         "recorded and explored, and it judges these images, too",
     )
     add_option(
+        "--nested-depth",
+        type=_positive(int, 1, check_nested.DEPTH_MAX),
+        metavar="N",
+        help="so many cuts, one after the other, after the first one: with 2 the recoveries of "
+        "images of recoveries are cut as well, and so on [1]; implies --nested",
+    )
+    add_option(
         "--nested-strategy",
         default=check_nested.STRATEGY,
         metavar="LIST",
@@ -174,6 +183,14 @@ def _add_again(add_option):
         default=check_nested.IMAGES,
         metavar="N",
         help="at most so many images of each recovery [%(default)s]",
+    )
+    add_option(
+        "--nested-recoveries",
+        type=_positive(int, 1, 1 << 40),
+        default=check_nested.RECOVERIES,
+        metavar="N",
+        help="of the images of each recovery at most so many are recovered and cut in turn, taken "
+        "evenly [%(default)s]",
     )
 
 

@@ -80,7 +80,10 @@ class Marks:
 
     def allowed(self, behind, done):
         """The digests of the two states between which a cut behind this event is."""
-        step = self.step(behind)
+        return self.allowed_at(self.step(behind), done)
+
+    def allowed_at(self, step, done):
+        """The digests of the state that mark `step` names, and of the next one."""
         return [self._digest(at, done) for at in (step, step + 1)]
 
     def require_good(self, done):
@@ -117,10 +120,48 @@ class Marks:
         self.require_good(done)
         found = []
         for unit in units:
-            one = done.get(verdicts.key_of({"image": unit.image, "promises": unit.promises}))
+            one = done.get(verdicts.key_of(_members(unit)))
             if one and not one.get("confirmed") and self.wrong(unit, one, done):
                 found.append(unit)
         return found
+
+
+class Window:
+    """The states that are right behind a first cut, for images of the recovery that was cut then.
+
+    steps: of each event behind which the first cut may have been, the number of the last mark that
+    it has seen.  Has the methods of Marks, whatever event of the recovery a cut is behind."""
+
+    def __init__(self, marks, steps, done):
+        self.steps = steps
+        sets = [set(marks.allowed_at(step, done)) for step in steps]
+        self.digests = sorted(set.intersection(*sets))
+
+    def step(self, _behind):
+        return self.steps[0]
+
+    def allowed(self, _behind, _done):
+        return self.digests
+
+    def allows(self, _behind, digest, _done):
+        return digest in self.digests
+
+    def wrong(self, unit, one, _done):
+        good = one["verdict"] != "good" or one["digest"] in self.digests
+        return [] if good else list(unit.occurrences)
+
+    def doubtful(self, units, done):
+        """The units that are good but of no right state, and were checked only once."""
+        found = [(unit, done.get(verdicts.key_of(_members(unit)))) for unit in units]
+        return [
+            unit
+            for unit, one in found
+            if one and not one.get("confirmed") and self.wrong(unit, one, done)
+        ]
+
+
+def _members(unit):
+    return {"image": unit.image, "promises": unit.promises}
 
 
 def states(explored, platform, promises=False):

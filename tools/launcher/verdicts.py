@@ -43,9 +43,11 @@ def in_shard(image, shard):
 
 
 def key_of(one):
-    """What a line is about: "IMAGE", or "IMAGE+PROMISES"."""
-    promises = one.get("promises")
-    return one["image"] if promises is None else "%s+%d" % (one["image"], promises)
+    """What a line is about: "IMAGE", or "IMAGE+PROMISES"; of a recovery that is compared with the
+    states behind some marks (check_nested.py) with "@MARKS"."""
+    promises, steps = one.get("promises"), one.get("steps")
+    key = one["image"] if promises is None else "%s+%d" % (one["image"], promises)
+    return key if steps is None else "%s@%s" % (key, "-".join("%d" % each for each in steps))
 
 
 def _checked(line, where):

@@ -4,7 +4,8 @@
 
 The programs are recorded once, in an unmodified guest.  crash_hash finds an entry whose key is
 there and whose value is not.  What is wrong with crash_mirror takes two lost lines, so only images
-of what its check reads show it; what is wrong with a recovery of crash_undo takes a second cut.
+of what its check reads show it; what is wrong with recoveries of crash_undo takes a second cut, or
+a third one.
 """
 import json
 import os
@@ -291,6 +292,34 @@ class CrashCheck(labtest.LabCase):
         self.assertEqual(nested["verdicts"], {"good": nested["images"]})
         self.assertGreater(nested["images"], 2 * found["images"])
         self.assertEqual(nested["notes"], [])
+
+    @labtest.long
+    def test_nested_again(self):
+        """A recovery that is wrong only if one before it was cut, too, takes a third cut"""
+        script, few = UNDO + "impatient", ("--limit", 12)
+        found = self.check(self.copy("undo"), "--nested", *few, status=0, script=script)
+        self.assertEqual(found["nested"]["bugs"], [])
+        found = self.check(self.copy("undo"), "--nested-depth", 2, *few, status=1, script=script)
+        nested = found["nested"]
+        self.assertEqual({bug["depth"] for bug in nested["bugs"]}, {2}, nested["bugs"])
+        self.assertEqual(len(nested["depths"]), 2)
+        for bug in nested["bugs"]:
+            self.assertEqual(len(bug["cuts"]), 2)
+            self.assertIn("undone 0", bug["example"]["output"])
+            self.assertTrue(all("restore" in text for text in bug["cause"]), bug)
+
+    @labtest.long
+    def test_nested_states(self):
+        """A recovery that forgets everything if it is cut: only its states show that"""
+        script = UNDO + "anew > /dev/null && " + UNDO + "balance"
+        few = ("--nested", "--limit", 12)
+        found = self.check(self.copy("undo"), *few, status=0, script=script)
+        self.assertEqual(found["nested"]["bugs"], [])
+        found = self.check(self.copy("undo"), "--compare", *few, status=1, script=script)
+        self.assertEqual(found["bugs"], [])
+        bugs = found["nested"]["bugs"]
+        self.assertEqual({bug["verdict"] for bug in bugs}, {"state"}, bugs)
+        self.assertIn("account 0 has 0", bugs[0]["example"]["output"])
 
     @labtest.long
     def test_refused(self):
