@@ -29,6 +29,7 @@ def load(name):
 
 sys.dont_write_bytecode = True
 curves, consumers = load("bench-curves"), load("bench-consumers")
+explore = load("bench-explore")
 
 
 def silent(_text=""):
@@ -123,6 +124,17 @@ def iterations__length(_folder):
     latency = ["8", "200", "30", "90", "50.0", "55", "3", "80", "90"]
     assert curves.Point(args, "staghorn", "ib_write_lat", 8).iterations(latency, 200) == 5000
     assert curves.Point(args, "staghorn", "ib_read_lat", 8).iterations(latency, 200) == 10000
+
+
+def exploring(_folder):
+    """rows of bench-explore have a verdict only for the number of events that the target has"""
+    text = "7 events of the target\none platform     12.5 s,    9.9 s of processor time\n"
+    text += "all platforms    80.0 s,   60.1 s of processor time\n"
+    found = explore.rows_of(text, explore.EVENTS)
+    assert [explore.verdict(row) for row in found] == ["10 s: met", "60 s: MISSED"], found
+    assert [explore.verdict(row) for row in explore.rows_of(text, 7)] == ["", ""]
+    failed = text.replace("time\n", "time, failed\n")
+    assert not explore.rows_of(failed, 7)
 
 
 def arguments__refused(_folder):
@@ -233,6 +245,7 @@ if __name__ == "__main__":
                 bandwidth__digits,
                 iterations__length,
                 arguments__refused,
+                exploring,
                 runs__no_clock,
                 runs__refused,
                 runs__late_server,

@@ -164,7 +164,7 @@ all | demo | bench)
     demo) sg_plan 23 ;;
     all) sg_plan 27 ;;
     bench)
-        sg_plan 31
+        sg_plan 32
         parts=(--with consumers)
         ;;
     esac
@@ -190,6 +190,8 @@ all | demo | bench)
             "$SG_BUILD/bench/scale.json"
         run_part tools/bench/bench-loss "$SG_BUILD/native/tests/bench/bench_loss" \
             "$SG_BUILD/bench/loss.json"
+        run_part tools/bench/bench-explore "$SG_BUILD/native/tests/unit/crash/bench-explore" \
+            "$SG_BUILD/native/hw/explore/staghorn-explore" "$SG_BUILD/bench/explore.json"
         run_part tools/bench/bench-wires "$SG_BUILD/native/tests/bench/bench_wires" \
             "$SG_BUILD/native/tests/bench/bench_core" "$SG_BUILD/bench/wires.json"
         ;;

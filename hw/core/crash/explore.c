@@ -50,6 +50,14 @@ uint64_t sg_crash_promised_after(const struct sg_crash_numbers *n, const struct 
     return b->kind == SG_CRASH_ACK_DURABLE ? 0 : sg_crash_numbers_seq(n, b->placed - 1);
 }
 
+/* The first octet of a range that is not certain, or its end. */
+static uint64_t find_open(const struct run *r, const struct sg_crash_breach *b, uint64_t addr,
+                          uint64_t len, struct sg_persist_uncertain *why)
+{
+    return sg_persist_uncertain(r->p, addr, len, sg_crash_promised_after(&r->numbers, b),
+                                sg_crash_numbers_seq(&r->numbers, b->placed), why);
+}
+
 /* Where the octet is that a breach is about; false: it is certain by now. */
 static bool is_open(const struct run *r, struct sg_crash_breach *b, uint64_t addr, uint64_t len)
 {
@@ -60,8 +68,7 @@ static bool is_open(const struct run *r, struct sg_crash_breach *b, uint64_t add
     b->lost = b->placed;
     b->addr = addr;
     if (b->placed <= sg_crash_numbers_count(&r->numbers)) {
-        b->addr = sg_persist_uncertain(r->p, addr, len, sg_crash_promised_after(&r->numbers, b),
-                                       sg_crash_numbers_seq(&r->numbers, b->placed), &why);
+        b->addr = find_open(r, b, addr, len, &why);
         b->stage = why.stage;
         b->doubt = why.doubt;
         b->lost = sg_crash_numbers_event(&r->numbers, why.lost);
@@ -100,9 +107,10 @@ static void look_after(struct run *r, uint64_t event)
     for (unsigned i = 0; i < r->following;) {
         struct sg_crash_breach *b =
             &g_array_index(r->verdict.breaches, struct sg_crash_breach, r->follow[i]);
-        struct sg_crash_breach now = *b;
+        struct sg_persist_uncertain why;
 
-        if (is_open(r, &now, b->addr, 1)) {
+        if (b->placed > sg_crash_numbers_count(&r->numbers) ||
+            find_open(r, b, b->addr, 1, &why) == b->addr) {
             i++;
         } else {
             b->until = event;

@@ -328,7 +328,7 @@ static unsigned ask_line(struct question *q, const struct extent *e, uint64_t of
         q->view.dirty = false;
         return first_lost(q, stays_bad(q), why);
     }
-    memset(q->target, 0, sizeof(q->target));
+    memset(q->target + from, 0, (end - from) * sizeof(q->target[0])); /* others are not looked at */
     sg_dom_view_line(&q->view, q->p, e, off);
     step_targets(q);
     part_targets(q);
@@ -364,17 +364,17 @@ static uint64_t ask_extent(struct question *q, const struct extent *e, uint64_t 
 uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_t len,
                               uint64_t after, uint64_t seq, struct sg_persist_uncertain *why)
 {
-    struct question *q;
+    struct question room, *q = &room; /* its targets are cleared line by line */
     uint64_t at = 0, off, good;
 
     memset(why, 0, sizeof(*why));
     if (!len) {
         return addr;
     }
-    q = g_new0(struct question, 1);
     q->p = p;
     q->after = p->limits.exact ? after : 0;
     q->seq = seq;
+    q->next = 0;
     q->parts = sg_dom_parts(p, addr, len);
     sg_dom_view_init(&q->view);
     while (at < len) {
@@ -394,6 +394,5 @@ uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_
     }
     sg_dom_view_fini(&q->view);
     g_array_free(q->parts, TRUE);
-    g_free(q);
     return addr + at;
 }
