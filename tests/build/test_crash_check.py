@@ -206,6 +206,27 @@ def script(folder):
 
 
 @case
+def flood(folder):
+    """Of a checker that writes without end a bounded part is kept, and it is a hang"""
+    vm = checker.CheckerVM.__new__(checker.CheckerVM)
+    vm.output, vm.written = b"", 0
+    parts = 2 * checker.OUTPUT_MAX // 1000
+    for _ in range(parts):
+        vm._take_output(None, b"y" * 1000)  # pylint: disable=protected-access
+    assert (len(vm.output), vm.written) == (checker.OUTPUT_MAX, 1000 * parts)
+
+    class Flooded(Judge):
+        def check(self, *_):
+            return checker.Verdict("hang", None, vm.output, vm.written, b"", (1, 1))
+
+    make_explored(folder, [occurrence(1, ADR)])
+    found = run(folder, Flooded())
+    assert found["verdicts"] == {"hang": 1}, found["verdicts"]
+    kept = len((folder / "verdicts.jsonl").read_bytes())
+    assert verdicts.OUTPUT_MAX < kept < 2 * verdicts.OUTPUT_MAX, kept
+
+
+@case
 def promises(folder):
     """With --promises the same image with more demands is another check, which gets them all"""
     images = [occurrence(1, ADR), dict(occurrence(1, ADR), promises=2, behind=30)]
@@ -288,6 +309,51 @@ def shards(folder):
     assert "have other images" in refused(
         UsageError, merge.merge, folder / "f", [folder / "a", folder / "e"]
     )
+
+
+def die_at(number):
+    """The process kills itself when it is about to open or rename its number-th file."""
+    left = [number]
+
+    def hook(event, _words):
+        if event in ("open", "os.rename"):
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+
+
+@case
+def merging_killed(folder):
+    """A merge that is killed at any point loses no verdict; the next one writes the same results"""
+    table = {n: BAD[n] for n in (3, 5, 7, 11)}
+    place = make_explored(folder / "a").folder
+    for i in (1, 2):
+        run(place, Judge(table), shard="%d/2" % i)
+    journals = {path: path.read_bytes() for path in place.glob("verdicts-*")}
+    names = ("check.json", "check-junit.xml", "report.html", "verdicts.jsonl")
+    number, status = 0, -1
+    check_report.write(place, merge.merge(place, [place])[0])
+    wanted = [(place / name).read_bytes() for name in names]
+    while status:
+        for name in names:
+            (place / name).unlink(missing_ok=True)
+        number += 1
+        child = os.fork()
+        if not child:
+            die_at(number)
+            check_report.write(place, merge.merge(place, [place])[0])
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        assert status in (0, signal.SIGKILL), status
+        assert all(path.read_bytes() == octets for path, octets in journals.items()), number
+        for name, octets in zip(names, wanted):  # each is there as a whole, or not at all
+            path = place / name
+            assert not path.exists() or path.read_bytes() == octets, (number, name)
+        check_report.write(place, merge.merge(place, [place])[0])
+        assert [(place / name).read_bytes() for name in names] == wanted, number
+    assert number > 12, number
 
 
 @case

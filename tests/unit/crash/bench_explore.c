@@ -213,8 +213,8 @@ static bool explore(const char *explorer, const char *what, const char *argument
     bool good = g_spawn_command_line_sync(line, &out, NULL, &status, NULL) && WIFEXITED(status) &&
                 WEXITSTATUS(status) < 2;
 
-    printf("%-14s %6.1f s, %6.1f s of processor time%s\n", what, now() - before,
-           worked() - begun, good ? "" : ", failed");
+    printf("%-14s %6.1f s, %6.1f s of processor time%s\n", what, now() - before, worked() - begun,
+           good ? "" : ", failed");
     fflush(stdout);
     if (!good && out) {
         fputs(out, stdout);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "program_rig.h"
+#include "crash/crash_image.h"
 #include <glib/gstdio.h>
 #include <sys/wait.h>
 
@@ -59,6 +60,46 @@ void pr_expect_in(const char *name, const char *piece)
     T_CONTEXT("%s: %s", name, text);
     T_NOT_NULL(strstr(text, piece));
     g_free(text);
+}
+
+const struct json_value *pr_item(const struct json_value *list, guint i)
+{
+    return g_ptr_array_index(list->items, i);
+}
+
+uint64_t pr_number(const struct json_value *v, const char *key)
+{
+    return json_member(v, key, JSON_NUMBER)->number;
+}
+
+struct json_value *pr_json(const char *name)
+{
+    gsize len;
+    char *wrong, *text = pr_contents(name, &len);
+    struct json_value *v = json_read(text, len, &wrong);
+
+    T_CONTEXT("%s: %s", name, wrong ? wrong : "");
+    T_NOT_NULL(v);
+    g_free(text);
+    return v;
+}
+
+void pr_image(const char *folder, const char *image, uint8_t memory[XR_SIZE])
+{
+    char *leaf = g_strdup_printf("%s/images/%s.image", folder, image);
+    struct sg_crash_image_run run;
+    struct sg_crash_image x;
+    gsize len;
+    char *octets = pr_contents(leaf, &len);
+
+    memset(memory, 0, XR_SIZE);
+    T_NULL(sg_crash_image_open(&x, (const uint8_t *)octets, len));
+    while (sg_crash_image_next(&x, &run)) {
+        memcpy(memory + (run.addr - XR_BASE), run.octets, run.len);
+    }
+    sg_crash_image_clear(&x);
+    g_free(octets);
+    g_free(leaf);
 }
 
 int pr_main(const struct t_case *cases, unsigned count, int argc, char **argv)

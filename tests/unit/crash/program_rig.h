@@ -4,6 +4,7 @@
 #define SG_TESTS_PROGRAM_RIG_H
 
 #include "explore_rig.h"
+#include "json_read.h"
 #include "tap.h"
 
 struct pr_ran {
@@ -21,6 +22,13 @@ struct pr_ran pr_run(const char *arguments);
 void pr_expect(const char *arguments, int status, const char *piece);
 /* Expects a piece of a file. */
 void pr_expect_in(const char *name, const char *piece);
+/* A file of JSON; the caller frees it. */
+struct json_value *pr_json(const char *name);
+/* An element of an array; a number of an object. */
+const struct json_value *pr_item(const struct json_value *list, guint i);
+uint64_t pr_number(const struct json_value *v, const char *key);
+/* The memory, empty at the start, with an image of an exploration's folder. */
+void pr_image(const char *folder, const char *image, uint8_t memory[XR_SIZE]);
 /* Runs the cases in a new folder. */
 int pr_main(const struct t_case *cases, unsigned count, int argc, char **argv);
 

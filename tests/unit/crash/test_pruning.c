@@ -7,8 +7,6 @@
  */
 #include <glib.h>
 
-#include "crash/crash_image.h"
-#include "json_read.h"
 #include "program_rig.h"
 
 enum { RIGHT = 0, WRONG = 8192, PC_RIGHT = 0x401000, PC_WRONG = 0x402000 };
@@ -36,47 +34,6 @@ static void record(unsigned rounds)
     xr_free(&r);
 }
 
-static const struct json_value *item(const struct json_value *list, guint i)
-{
-    return g_ptr_array_index(list->items, i);
-}
-
-static uint64_t number_of(const struct json_value *v, const char *key)
-{
-    return json_member(v, key, JSON_NUMBER)->number;
-}
-
-static struct json_value *read_json(const char *name)
-{
-    gsize len;
-    char *wrong, *text = pr_contents(name, &len);
-    struct json_value *v = json_read(text, len, &wrong);
-
-    T_CONTEXT("%s: %s", name, wrong ? wrong : "");
-    T_NOT_NULL(v);
-    g_free(text);
-    return v;
-}
-
-/* The memory with an image of the folder. */
-static void load(const char *folder, const char *image, uint8_t memory[XR_SIZE])
-{
-    char *leaf = g_strdup_printf("%s/images/%s.image", folder, image);
-    struct sg_crash_image_run run;
-    struct sg_crash_image x;
-    gsize len;
-    char *octets = pr_contents(leaf, &len);
-
-    memset(memory, 0, XR_SIZE);
-    T_NULL(sg_crash_image_open(&x, (const uint8_t *)octets, len));
-    while (sg_crash_image_next(&x, &run)) {
-        memcpy(memory + (run.addr - XR_BASE), run.octets, run.len);
-    }
-    sg_crash_image_clear(&x);
-    g_free(octets);
-    g_free(leaf);
-}
-
 struct judged {
     unsigned images, right, wrong; /* in which a record of the method is missing */
     uint64_t first, last;          /* crash points */
@@ -88,17 +45,17 @@ struct judged {
 static struct judged judge(const char *folder)
 {
     char *leaf = g_strdup_printf("%s/images.json", folder);
-    struct json_value *file = read_json(leaf);
+    struct json_value *file = pr_json(leaf);
     const struct json_value *list = json_member(file, "images", JSON_ARRAY);
     struct judged found = { .images = list->items->len };
     uint8_t memory[XR_SIZE];
 
     for (guint i = 0; i < list->items->len; i++) {
-        uint64_t promises = number_of(item(list, i), "promises");
-        uint64_t behind = number_of(item(list, i), "behind");
+        uint64_t promises = pr_number(pr_item(list, i), "promises");
+        uint64_t behind = pr_number(pr_item(list, i), "behind");
         bool right = false, wrong = false;
 
-        load(folder, json_member(item(list, i), "image", JSON_TEXT)->text, memory);
+        pr_image(folder, json_member(pr_item(list, i), "image", JSON_TEXT)->text, memory);
         for (unsigned k = 0; k < promises; k++) {
             right |= k % 2 == 0 && !memory[RIGHT + k / 2 * 64];
             wrong |= k % 2 == 1 && !memory[WRONG + k / 2 * 64];

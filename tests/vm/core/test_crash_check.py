@@ -237,6 +237,16 @@ class CrashCheck(labtest.LabCase):
         self.assertEqual(found["verdicts"]["good"], found["images"] - len(ends))
 
     @labtest.long
+    def test_floods(self):
+        """A script that writes without end hangs; what is kept of it is short"""
+        explored = self.copy("right")
+        words = ("--limit", 3, "--timeout", 4 * labtest.SLOW, "--no-reduce")
+        script = 'test -n "$CRASH_IMAGE" || exit 0\nexec yes'
+        found = self.check(explored, *words, status=1, script=script)
+        self.assertEqual(found["verdicts"], {"hang": 3})
+        self.assertLess((explored / "verdicts.jsonl").stat().st_size, 3 * 8192)
+
+    @labtest.long
     def test_promises(self):
         """The script gets the promises that are in force, and may ask more of an image for them"""
         explored = self.copy("right")
