@@ -8,7 +8,13 @@
  *   persistent   rpma_write, rpma_flush to persistence; the flush's completion
  *   visibility   ... rpma_flush to visibility: others see the record, a power cut may lose it
  *   write        ... the write's completion, without a flush
+ *
+ * crash_rpma DEVICE check COUNT [SEED]: are the first COUNT records there, as they were written?
+ * COUNT is how many were acknowledged.
  */
+#include <fcntl.h>
+#include <sys/mman.h>
+
 #include "rpma_connect.h"
 #include "staghorn_mark.h"
 
@@ -25,6 +31,32 @@ static const struct rpma_method methods[] = {
     { "visibility", true, RPMA_FLUSH_TYPE_VISIBILITY },
     { "write", false },
 };
+
+static int check(const char *device, uint64_t count, uint64_t seed)
+{
+    int fd = open(device, O_RDONLY);
+    const uint8_t *memory = MAP_FAILED;
+    uint64_t whole = 0;
+
+    if (fd >= 0) {
+        memory = mmap(NULL, PAIR_SERVER, PROT_READ, MAP_SHARED, fd, 0);
+    }
+    if (memory == MAP_FAILED) {
+        perror(device);
+        return 2;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        const uint8_t *record = memory + PAIR_DATA_OFFSET + i * RECORD;
+        uint64_t right = 0;
+
+        for (uint64_t k = 0; k < RECORD; k++) {
+            right += record[k] == pattern(seed, i * RECORD + k);
+        }
+        whole += right == RECORD;
+    }
+    printf("acknowledged %" PRIu64 " whole %" PRIu64 "\n", count, whole);
+    return whole != count;
+}
 
 static const struct rpma_method *find_method(const char *name)
 {
@@ -62,9 +94,14 @@ int main(int argc, char **argv)
     uint64_t records = argc > 3 ? strtoull(argv[3], NULL, 0) : RECORDS;
     struct rpma_active c = { .seed = argc > 4 ? strtoull(argv[4], NULL, 0) : 1 };
     const struct rpma_method *method;
+    bool checks = argc > 3 && !strcmp(argv[2], "check");
 
-    if (argc < 3 || argc > 5 || !records || records > RECORDS_MAX) {
-        fail("usage: crash_rpma ADDRESS METHOD [1..4096 records [SEED]]");
+    if (argc < 3 || argc > 5 || (!records && !checks) || records > RECORDS_MAX) {
+        fail("usage: crash_rpma ADDRESS METHOD [1..4096 records [SEED]]\n"
+             "       crash_rpma DEVICE check 0..4096 [SEED]");
+    }
+    if (checks) {
+        return check(argv[1], records, c.seed);
     }
     method = find_method(argv[2]);
     c.length = records * RECORD;

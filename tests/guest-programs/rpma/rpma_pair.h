@@ -19,7 +19,8 @@
 #define PAIR_GREETING "staghorn rpma pair 1"
 #define PAIR_ATOM_OFFSET 64u /* in the server's memory; the data begins behind it */
 #define PAIR_DATA_OFFSET 4096u
-#define PAIR_MESSAGE_OFFSET 0u /* of the message in a message buffer */
+#define PAIR_SERVER (16u << 20) /* octets of the server's memory */
+#define PAIR_MESSAGE_OFFSET 0u  /* of the message in a message buffer */
 #define PAIR_BUFFER 4096u
 
 /* Server to client, as private data of the accept: its memory and the rights on it. */

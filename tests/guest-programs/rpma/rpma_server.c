@@ -12,8 +12,6 @@
 
 #include "rpma_pair.h"
 
-#define SIZE (16u << 20)
-
 static void *map_device(const char *name)
 {
     int fd = open(name, O_RDWR);
@@ -23,7 +21,7 @@ static void *map_device(const char *name)
         perror(name);
         exit(1);
     }
-    memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    memory = mmap(NULL, PAIR_SERVER, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) {
         perror("mmap");
         exit(1);
@@ -78,7 +76,7 @@ static bool check(const uint8_t *memory, const struct pair_message *claim,
                   struct pair_message *answer)
 {
     *answer = *claim;
-    if (claim->length > SIZE - PAIR_DATA_OFFSET) {
+    if (claim->length > PAIR_SERVER - PAIR_DATA_OFFSET) {
         fail("the client claims more than there is");
     }
     answer->length = right_octets(memory + PAIR_DATA_OFFSET, claim->length, claim->seed);
@@ -106,10 +104,10 @@ int main(int argc, char **argv)
     }
     setlinebuf(stdout);
     peer = make_peer(argv[1], RPMA_UTIL_IBV_CONTEXT_LOCAL);
-    memory = persistent ? map_device(argv[2]) : pages(SIZE);
+    memory = persistent ? map_device(argv[2]) : pages(PAIR_SERVER);
     buffer = pages(PAIR_BUFFER);
     usage |= persistent ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT : 0;
-    must(rpma_mr_reg(peer, memory, SIZE, usage, &mr), "rpma_mr_reg");
+    must(rpma_mr_reg(peer, memory, PAIR_SERVER, usage, &mr), "rpma_mr_reg");
     must(
         rpma_mr_reg(peer, buffer, PAIR_BUFFER, RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &buffer_mr),
         "rpma_mr_reg (messages)");

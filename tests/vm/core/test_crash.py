@@ -209,6 +209,38 @@ class Crash(labtest.LabCase):
         self.assertEqual(found, set(FLAGS_WRONG), broken)
 
     @labtest.long
+    def test_library_images(self):
+        """No image lacks a record that librpma's flush to persistence acknowledged."""
+        self.library_images("persistent", 0)
+
+    @labtest.long
+    def test_library_images__wrong(self):
+        """Images lack records that a flush to visibility acknowledged."""
+        self.library_images("visibility", 1)
+
+    def library_images(self, method, status):
+        self.record_library(method)
+        seed = next(self.sessions) - 1
+        words = ("--target", "beta", "--domain", "adr", "--ddio", "on", "--strategy", "all-but")
+        self.explore(*words, status=status)
+        count = "$(grep -c ^acknowledged /run/crash/promises)"
+        script = "crash_rpma %s check %s %d" % (programs.DAX, count, seed)
+        found = self.lab.run(
+            *("crash", "check", "--vm-arg", "--timeout %d" % labtest.UP_LIMIT, "--json"),
+            *("--no-reduce", "--promises", "--limit", 60, "--script", script),
+            *("--copy", "%s:/usr/bin/crash_rpma" % self.program("crash_rpma")),
+            self.folder / "explored",
+            status=status,
+            timeout=300,
+        )
+        found = json.loads(found.out)
+        self.assertGreater(found["verdicts"]["good"], 0)
+        self.assertEqual(set(found["verdicts"]), {"good", "bug"} if status else {"good"})
+        for bug in found["bugs"]:
+            self.assertEqual(bug["status"], 1)
+            self.assertTrue(all(text.startswith("place") for text in bug["cause"]), bug)
+
+    @labtest.long
     def test_same_twice(self):
         """Two explorations of a recording have the same result, and images if wanted."""
         self.record_local("no-flush")
