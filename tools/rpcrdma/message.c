@@ -157,6 +157,10 @@ static void check_eligible(struct rr_findings *f, const struct rr_header *h,
         if (!at || at % 4 || has_item(info, at)) {
             continue;
         }
+        if (at == info->counted) {
+            rr_find(f, RPC_08, "the count of an argument is in the Read chunk at Position %u", at);
+            return;
+        }
         if (info->arguments == RR_NONE || (info->items && (info->complete || info->missing))) {
             rr_find(f, RPC_07, "no DDP-eligible argument is at Position %u", at);
             return;

@@ -221,6 +221,10 @@ static bool argument(struct walk *w, char form)
     if (form == 'd' || form == 'q') {
         return skip(w, form == 'd' ? 8 : 16);
     }
+    if (form == 'D' && rr_position_octets(w->h, xdr_getpos(&w->x) + w->removed)) {
+        w->info->counted = xdr_getpos(&w->x) + w->removed;
+        return false;
+    }
     if (!xdr_u_int(&w->x, &n)) {
         return false;
     }

@@ -54,9 +54,10 @@ struct rr_call_info {
         bool reduced;    /* a Read chunk has this Position */
         size_t behind;   /* where the reduced stream goes on */
     } item[RR_ITEMS_MAX];
-    bool complete; /* all arguments are known */
-    bool missing;  /* an item is neither in the stream nor in a chunk with its Position */
-    bool last;     /* nothing follows the item that was found last */
+    uint32_t counted; /* where the count of an eligible argument went into a Read chunk; else 0 */
+    bool complete;    /* all arguments are known */
+    bool missing;     /* an item is neither in the stream nor in a chunk with its Position */
+    bool last;        /* nothing follows the item that was found last */
 };
 
 /* @stream is the reduced stream of the Call, possibly only its beginning; @h has the chunks. */

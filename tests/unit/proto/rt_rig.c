@@ -30,7 +30,7 @@ size_t rt_build(const struct rt_fields *f, uint8_t *out)
     sg_put_be64(out + 4, f->conn_id ? f->conn_id : rt_peer.conn_id);
     sg_put_be32(out + 12, f->number);
     sg_put_be16(out + 16, f->order);
-    out[18] = 0;
+    out[18] = f->reserved;
     out[19] = f->clen;
     if (target) {
         sg_put_be32(out + 20, f->buffer);
@@ -45,7 +45,7 @@ size_t rt_build(const struct rt_fields *f, uint8_t *out)
     if (f->n) {
         memcpy(out + at, f->p, f->n);
     }
-    at += f->n;
+    at = f->seg_len ? f->seg_len : at + f->n;
     sg_put_be16(out + 2, (uint16_t)at);
     while (at % 4) {
         out[at++] = f->pad;

@@ -26,8 +26,10 @@ struct rt_fields {
     uint32_t buffer, length;
     const void *p;
     uint32_t n;
-    uint8_t pad;  /* value of the padding */
-    bool bad_crc; /* a bit is wrong */
+    uint8_t pad;      /* value of the padding */
+    uint8_t reserved; /* value of octet 18 */
+    uint16_t seg_len; /* Segment Length, at which the segment then ends; 0: that of the above */
+    bool bad_crc;     /* a bit is wrong */
 };
 
 struct rt_peer {

@@ -299,6 +299,7 @@ static void faults(void)
         [MEMORY] = "faulted(ACCESS) disconnected(PROTOCOL)",
         [CRC] = "faulted(CRC) disconnected(PROTOCOL)",
     };
+    static uint8_t mem[sizeof(rig->mem)], recv[sizeof(rig->recv_buf)];
     const uint32_t at = RT_FIRST + 1;
     struct rt_fields none = { 0 };
     struct rt_fault_row rows[] = {
@@ -310,7 +311,57 @@ static void faults(void)
         { "no beginning", none, send_seg(at, RT_E, 0, NULL, 0), FORM },
         { "Data Offset at the beginning", none, send_seg(at, RT_BE, 1, NULL, 0), FORM },
         { "setup again", none, send_seg(at, RT_BE | RT_SETUP, 0, NULL, 0), FORM },
+        { "Segment Length below any header",
+          none,
+          { .flags = RT_BE, .number = at, .seg_len = 23 },
+          FORM },
+        { "Segment Length 0xffff",
+          none,
+          { .flags = RT_BE, .number = at, .seg_len = 0xffff },
+          FORM },
+        { "Segment Length within a Write's header",
+          none,
+          { .type = RT_WRITE, .flags = RT_BE, .number = at, .buffer = RIG_STAG_RW, .seg_len = 28 },
+          FORM },
+        { "control data behind the Segment Length",
+          none,
+          { .flags = RT_BE, .number = at, .clen = 2, .seg_len = 28 },
+          FORM },
         { "control data of a Send", none, { .flags = RT_BE, .number = at, .clen = 1 }, FORM },
+        { "control data of a Response",
+          none,
+          { .type = RT_READ_RESP, .flags = RT_BE, .number = at, .clen = 1 },
+          FORM },
+        { "two words of control data of a Write",
+          none,
+          { .type = RT_WRITE, .flags = RT_BE, .number = at, .buffer = RIG_STAG_RW, .clen = 2 },
+          FORM },
+        { "two words of control data of a Read Request",
+          none,
+          { .type = RT_READ_REQ, .flags = RT_BE, .number = at, .buffer = RIG_STAG_RW, .clen = 2 },
+          FORM },
+        { "255 words of control data", none, { .flags = RT_BE, .number = at, .clen = 255 }, FORM },
+        { "payload of a Read Request",
+          none,
+          { .type = RT_READ_REQ,
+            .flags = RT_BE,
+            .number = at,
+            .buffer = RIG_STAG_RW,
+            .length = 4,
+            .p = text,
+            .n = 4 },
+          FORM },
+        { "another Buffer ID",
+          write_seg(at, RT_B, 0, 9, text, 4),
+          { .type = RT_WRITE,
+            .flags = RT_E,
+            .number = at,
+            .buffer = RIG_STAG_WO,
+            .offset = 4,
+            .length = 9,
+            .p = text,
+            .n = 5 },
+          FORM },
         { "no Receive", none, send_seg(at, RT_BE, 0, text, 1), FORM },
         { "two beginnings", send_seg(at, RT_B, 0, text, 4), send_seg(at, RT_BE, 0, text, 1), FORM },
         { "another Data Offset", send_seg(at, RT_B, 0, text, 4), send_seg(at, RT_E, 5, text, 1),
@@ -338,18 +389,26 @@ static void faults(void)
     };
     size_t i;
 
-    for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
-        const struct rt_fault_row *r = &rows[i];
+    for (i = 0; i < 2 * SG_ARRAY_SIZE(rows); i++) {
+        const struct rt_fault_row *r = &rows[i / 2];
         const struct sg_engine_stats *st;
 
-        T_CONTEXT("%s", r->what);
+        T_CONTEXT("%s, from the %s", r->what, i % 2 ? "server" : "client");
         rt_start(1460);
-        rt_passive();
+        if (i % 2) {
+            rt_active();
+        } else {
+            rt_passive();
+        }
         if (r->before.flags) {
             rig->recvs = 1;
             rt_say(&r->before);
         }
+        memcpy(mem, rig->mem, sizeof(mem));
+        memcpy(recv, rig->recv_buf, sizeof(recv));
         rt_say(&r->f);
+        T_EQ_MEM(rig->mem, mem, sizeof(mem)); /* nothing of it was placed */
+        T_EQ_MEM(rig->recv_buf, recv, sizeof(recv));
         T_EQ_STR(rig_log(), words[r->class]);
         st = sg_engine_stats(rig->e);
         T_EQ_U64(st->protocol_errors, r->class == FORM);
@@ -362,6 +421,23 @@ static void faults(void)
         T_EQ_STR(rig_log(), "closed(PROTOCOL)");
         rig_stop();
     }
+}
+
+/* Fields that mean nothing may have any value: bits 5:4 of the second octet, octet 18, order. */
+static void ignored(void)
+{
+    struct rt_fields f = send_seg(RT_FIRST + 1, RT_BE | 0x30, 0, text, 3);
+
+    rt_start(1460);
+    rt_passive();
+    rig->recvs = 2;
+    f.reserved = 0xff;
+    say(f);
+    f = send_seg(RT_FIRST + 2, RT_BE | 0x10, 0, text, 2);
+    f.order = 0x1234;
+    say(f);
+    T_EQ_STR(rig_log(), "recv(1,3) recv(2,2)");
+    rig_stop();
 }
 
 /* Memory that is not ours, by its STag. */
@@ -486,7 +562,8 @@ static const struct t_case cases[] = {
     { "Reads of the peer", reads },
     { "a Write that waits for a Read, or not", order },
     { "the document's example of order", order_example },
-    { "faults", faults },
+    { "faults of either side", faults },
+    { "fields that are ignored", ignored },
     { "STags that are not allowed", stags },
     { "Responses that are wrong", bad_responses },
     { "more Reads than IRD", too_many_reads },

@@ -210,6 +210,9 @@ void write3(struct maker *m, uint32_t xid, const struct write3 *p)
         words(rpc, W(0), W(0), W(p->count), W(2), W(p->count), END);
         sg_assert(rpc->len == WRITE3_POSITION);
     }
+    if (p->uncounted) {
+        g_byte_array_set_size(rpc, rpc->len - 4);
+    }
     filler(rpc, p->inlined + p->pad);
     rr_add_read(h, p->position, (struct rr_segment){ READ_STAG, p->chunk, READ_TO });
     send_message(m, RR_OUT, h, rpc);

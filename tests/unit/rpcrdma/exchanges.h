@@ -70,6 +70,7 @@ struct write3 {
     uint32_t pad;      /* octets that follow the reduced item */
     uint32_t inlined;  /* octets of data in the stream */
     bool getattr;      /* the Call is a GETATTR */
+    bool uncounted;    /* the data's count is not in the stream */
 };
 void write3(struct maker *m, uint32_t xid, const struct write3 *p);
 

@@ -46,12 +46,36 @@ static bool damage_send(struct liar *l, struct rr_post post)
     return l->inner->ops->post(l->inner, &post);
 }
 
+/* Octets that are no result, into memory that was offered for one. */
+static bool scribble(struct liar *l)
+{
+    struct rr_region region = { .octets = l->out, .len = sizeof(l->out) };
+    struct rr_post post = {
+        .work = RR_WORK_WRITE,
+        .local = &region,
+        .len = l->offered.length,
+        .stag = l->offered.handle,
+        .offset = l->offered.offset,
+    };
+
+    sg_assert(post.len <= sizeof(l->out));
+    memset(l->out, 0x5a, post.len);
+    l->scribbled += post.len > 0;
+    return l->inner->ops->post(l->inner, &post);
+}
+
 static bool liar_post(struct rr_port *port, const struct rr_post *post)
 {
     struct liar *l = of(port);
     struct rr_post changed = *post;
     bool done;
 
+    if (post->work <= RR_WORK_SEND_INV && l->lie->mute) {
+        return rr_port_fails(port, "it cannot send");
+    }
+    if (post->work <= RR_WORK_SEND_INV && l->lie->scribbles && !scribble(l)) {
+        return false;
+    }
     if (post->work <= RR_WORK_SEND_INV && l->lie->sends) {
         return lie_in_send(l, changed);
     }
@@ -93,7 +117,11 @@ static enum rr_event_kind liar_poll(struct rr_port *port, unsigned ms, struct rr
     if (kind != RR_EVENT_RECEIVED) {
         return kind;
     }
+    l->offered.length = 0;
     if (rr_header_parse(event->octets, &m->h) == RR_OK) {
+        if (m->h.chunks && m->h.chunk[0].count) {
+            l->offered = m->h.segment[m->h.chunk[0].first];
+        }
         l->stag = m->h.segments ? m->h.segment[0].handle : 0;
         l->stag = m->h.reads ? m->h.read[0].segment.handle : l->stag;
     }

@@ -28,6 +28,8 @@ struct lie {
     void (*receives)(uint8_t *octets, size_t *len, bool *swallow);
     void (*places)(struct rr_post *post);
     void (*reads)(uint8_t *octets, size_t len);
+    bool scribbles; /* before it answers, it writes to the first chunk that the Call offers */
+    bool mute;      /* its Sends fail */
     void (*starts)(struct rr_loopback *loopback, struct rr_port *liar);
     uint32_t credits; /* 0: the default */
     enum rr_edition edition;
@@ -40,7 +42,9 @@ struct liar {
     const struct lie *lie;
     struct liar_message message;
     uint8_t out[LIAR_ROOM];
-    uint32_t stag; /* of the newest Call */
+    uint32_t stag;             /* of the newest Call */
+    struct rr_segment offered; /* its first segment for results; of length 0: none */
+    unsigned scribbled;
 };
 
 void liar_init(struct liar *liar, struct rr_loopback *loopback, const struct lie *lie);

@@ -412,6 +412,55 @@ static void cases__notice_each_error(void)
     }
 }
 
+/* One case, against that liar; *v is the caller's to free. */
+static void run_against(const struct lie *lie, struct liar *liar, struct rr_verdict *v)
+{
+    struct rr_loopback loopback;
+    struct rr_check_run run;
+
+    liar_init(liar, &loopback, lie);
+    run = check_run(&loopback.dialer);
+    rr_run_case(&run, rr_case_of(lie->case_id), v);
+    g_string_free(run.out, true);
+    rr_loopback_clear(&loopback);
+}
+
+/* What a responder does to memory that it does not use is no matter of the requester. */
+static void unused_memory__may_change(void)
+{
+    static const char *const ids[] = { "unused-chunk", "unused-chunks" };
+
+    for (size_t i = 0; i < SG_ARRAY_SIZE(ids); i++) {
+        struct lie lie = { .case_id = ids[i], .scribbles = true, .edition = RR_EDITION_RFC };
+        struct rr_verdict v;
+        struct liar liar;
+
+        T_CONTEXT("case %s", ids[i]);
+        run_against(&lie, &liar, &v);
+        T_SHOWS("RPC-31") {
+            T_TRUE(liar.scribbled > 0);
+            T_EQ_INT(v.findings.count, 0);
+            T_EQ_STR(v.trouble, "");
+        }
+        g_string_free(v.log, true);
+    }
+}
+
+/* A responder that cannot answer ends the connection; the requester does not wait in vain. */
+static void mute_responder__ends_connection(void)
+{
+    struct lie lie = { .case_id = "null", .mute = true, .edition = RR_EDITION_RFC };
+    struct rr_verdict v;
+    struct liar liar;
+
+    run_against(&lie, &liar, &v);
+    T_SHOWS("RPC-40") {
+        T_EQ_INT(v.findings.count, 1);
+        T_EQ_STR(v.findings.found[0].text, "the connection ended instead of a Reply");
+    }
+    g_string_free(v.log, true);
+}
+
 /* No case is without an error that it notices. */
 static void cases__all_can_fail(void)
 {
@@ -483,6 +532,8 @@ static const struct t_case cases[] = {
     { "also with the chunks of revision 07", self__revision_07 },
     { "each error of a responder is noticed", cases__notice_each_error },
     { "each case can fail", cases__all_can_fail },
+    { "memory of unused chunks may change", unused_memory__may_change },
+    { "a responder that cannot answer ends the connection", mute_responder__ends_connection },
     { "editions differ in returned chunks", editions__differ },
     { "no connection is no breach", no_connection__is_no_breach },
 };

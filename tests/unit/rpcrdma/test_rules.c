@@ -360,6 +360,8 @@ static const struct scenario_row rows[] = {
       WRITE(.count = 1001, .chunk = 1001, .position = WRITE3_POSITION - 8) },
     { "RPC-07", "a Write chunk is used for GETATTR",
       READ(.offered = 200, .placed = 84, .returned = 84, .getattr = true) },
+    { "RPC-08", "the count of an argument goes into its Read chunk",
+      WRITE(.count = 1001, .chunk = 1005, .position = WRITE3_POSITION - 4, .uncounted = true) },
     { "RPC-11", "the pad of a reduced argument stays", WRITE(WHOLE_WRITE, .pad = 3) },
     { "RPC-11", "the pad of a reduced result stays", READ(WHOLE_READ, .inlined = 3) },
     { "RPC-12", "a Position that is no multiple of 4",
