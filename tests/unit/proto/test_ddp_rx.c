@@ -139,15 +139,20 @@ static const struct ddp_rx_fault_row faults[] = {
       "0015 4147 00000000 00000002 00000001 00000000", "0/2/ff", NULL },
 };
 
-static void run_fault(const struct ddp_rx_fault_row *r)
+static void run_fault(const struct ddp_rx_fault_row *r, bool from_responder)
 {
     static uint8_t memory[RIG_MEM];
     char want[256], words[128];
 
-    T_CONTEXT("%s", r->what);
+    T_CONTEXT("%s, from the %s", r->what, from_responder ? "responder" : "initiator");
     rig_start(NULL);
     rig->recvs = r->before && strcmp(r->before, "norecv") == 0 ? 0 : 4;
-    rig_passive();
+    if (from_responder) {
+        rig_active("4d504120 49442052 65702046 72616d65 50020004 00080008");
+        rig_log();
+    } else {
+        rig_passive();
+    }
     if (r->before && rig->recvs) {
         rig_say_fpdu(r->before);
         rig_log();
@@ -181,7 +186,8 @@ static void every_fault(void)
     size_t i;
 
     for (i = 0; i < SG_ARRAY_SIZE(faults); i++) {
-        run_fault(&faults[i]);
+        run_fault(&faults[i], false);
+        run_fault(&faults[i], true);
     }
 }
 

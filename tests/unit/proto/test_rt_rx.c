@@ -292,7 +292,7 @@ struct rt_fault_row {
     enum { FORM, MEMORY, CRC } class;
 };
 
-static void faults(void)
+static void run_fault(const struct rt_fault_row *r, bool from_server)
 {
     static const char *const words[] = {
         [FORM] = "faulted(FORM) disconnected(PROTOCOL)",
@@ -300,6 +300,48 @@ static void faults(void)
         [CRC] = "faulted(CRC) disconnected(PROTOCOL)",
     };
     static uint8_t mem[sizeof(rig->mem)], recv[sizeof(rig->recv_buf)];
+    const struct sg_engine_stats *st;
+
+    T_CONTEXT("%s, from the %s", r->what, from_server ? "server" : "client");
+    rt_start(1460);
+    if (from_server) {
+        rt_active();
+    } else {
+        rt_passive();
+    }
+    if (r->before.flags) {
+        rig->recvs = 1;
+        rt_say(&r->before);
+    }
+    memcpy(mem, rig->mem, sizeof(mem));
+    memcpy(recv, rig->recv_buf, sizeof(recv));
+    rt_say(&r->f);
+    T_EQ_MEM(rig->mem, mem, sizeof(mem)); /* nothing of it was placed */
+    T_EQ_MEM(rig->recv_buf, recv, sizeof(recv));
+    T_EQ_STR(rig_log(), words[r->class]);
+    st = sg_engine_stats(rig->e);
+    T_EQ_U64(st->protocol_errors, r->class == FORM);
+    T_EQ_U64(st->protection_errors, r->class == MEMORY);
+    T_EQ_U64(st->crc_errors, r->class == CRC);
+    rig_expect_nothing();
+    T_TRUE(rig->peer_fin);
+    rt_say(&(struct rt_fields){ .flags = RT_BE, .number = RT_FIRST + 1 }); /* no second fault */
+    rig_peer_close();
+    T_EQ_STR(rig_log(), "closed(PROTOCOL)");
+    rig_stop();
+}
+
+static void run_faults(const struct rt_fault_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        run_fault(&rows[i], false);
+        run_fault(&rows[i], true);
+    }
+}
+
+/* A segment that is wrong by itself. */
+static void bad_fields(void)
+{
     const uint32_t at = RT_FIRST + 1;
     struct rt_fields none = { 0 };
     struct rt_fault_row rows[] = {
@@ -351,6 +393,17 @@ static void faults(void)
             .p = text,
             .n = 4 },
           FORM },
+    };
+
+    run_faults(rows, SG_ARRAY_SIZE(rows));
+}
+
+/* One that does not fit what came before, or what verbs allow. */
+static void bad_messages(void)
+{
+    const uint32_t at = RT_FIRST + 1;
+    struct rt_fields none = { 0 };
+    struct rt_fault_row rows[] = {
         { "another Buffer ID",
           write_seg(at, RT_B, 0, 9, text, 4),
           { .type = RT_WRITE,
@@ -387,40 +440,8 @@ static void faults(void)
           { .type = RT_READ_RESP, .flags = RT_BE, .number = at },
           FORM },
     };
-    size_t i;
 
-    for (i = 0; i < 2 * SG_ARRAY_SIZE(rows); i++) {
-        const struct rt_fault_row *r = &rows[i / 2];
-        const struct sg_engine_stats *st;
-
-        T_CONTEXT("%s, from the %s", r->what, i % 2 ? "server" : "client");
-        rt_start(1460);
-        if (i % 2) {
-            rt_active();
-        } else {
-            rt_passive();
-        }
-        if (r->before.flags) {
-            rig->recvs = 1;
-            rt_say(&r->before);
-        }
-        memcpy(mem, rig->mem, sizeof(mem));
-        memcpy(recv, rig->recv_buf, sizeof(recv));
-        rt_say(&r->f);
-        T_EQ_MEM(rig->mem, mem, sizeof(mem)); /* nothing of it was placed */
-        T_EQ_MEM(rig->recv_buf, recv, sizeof(recv));
-        T_EQ_STR(rig_log(), words[r->class]);
-        st = sg_engine_stats(rig->e);
-        T_EQ_U64(st->protocol_errors, r->class == FORM);
-        T_EQ_U64(st->protection_errors, r->class == MEMORY);
-        T_EQ_U64(st->crc_errors, r->class == CRC);
-        rig_expect_nothing();
-        T_TRUE(rig->peer_fin);
-        rt_say(&(struct rt_fields){ .flags = RT_BE, .number = at }); /* and no second fault */
-        rig_peer_close();
-        T_EQ_STR(rig_log(), "closed(PROTOCOL)");
-        rig_stop();
-    }
+    run_faults(rows, SG_ARRAY_SIZE(rows));
 }
 
 /* Fields that mean nothing may have any value: bits 5:4 of the second octet, octet 18, order. */
@@ -562,7 +583,8 @@ static const struct t_case cases[] = {
     { "Reads of the peer", reads },
     { "a Write that waits for a Read, or not", order },
     { "the document's example of order", order_example },
-    { "faults of either side", faults },
+    { "fields that are wrong, of either side", bad_fields },
+    { "messages that are wrong, of either side", bad_messages },
     { "fields that are ignored", ignored },
     { "STags that are not allowed", stags },
     { "Responses that are wrong", bad_responses },
