@@ -4,19 +4,43 @@
  * coefficient of x^31.  Octets enter with their least significant bit first, so
  * the register is kept reflected: bit 31 - i belongs to x^i.
  *
- * Eight octets at a time by eight tables.  CPUs have no instruction for this
- * generator, and no peer of this wire is fast enough to make that matter.
+ * Eight octets at a time by eight tables, and for more of them what crc32m_x86.c has: CPUs have no
+ * instruction for this generator, but one for products of polynomials.
  */
 #include <glib.h>
 
 #include "base/bytes.h"
-#include "base/crc32m.h"
+#include "base/crc32m_impl.h"
 
 #define POLY 0x82608edbu /* reflected 0xDB710641 */
+#define X0 0x80000000u   /* the polynomial 1 */
 #define COPY_BLOCK 4096  /* so that the second pass finds the octets in L1 */
 
 /* slice[k][b]: what octet b adds if k octets of zeros follow. */
 static uint32_t slice[8][256];
+
+static bool fast; /* the CPU can do what crc32m_x86.c wants */
+
+/* a * b modulo the generator. */
+static uint32_t mul_mod(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+
+    for (; a; a <<= 1, b = (b >> 1) ^ (b & 1 ? POLY : 0)) {
+        product ^= a & X0 ? b : 0;
+    }
+    return product;
+}
+
+uint32_t sg_crc32m_xpow(uint64_t e)
+{
+    uint32_t result = X0, square = X0 >> 1; /* 1, x */
+
+    for (; e; e >>= 1, square = mul_mod(square, square)) {
+        result = e & 1 ? mul_mod(result, square) : result;
+    }
+    return result;
+}
 
 static void setup(void)
 {
@@ -41,10 +65,14 @@ static void setup(void)
             slice[k][b] = (crc >> 8) ^ slice[0][crc & 0xff];
         }
     }
+#if defined(__x86_64__)
+    sg_crc32m_x86_setup();
+    fast = sg_crc32m_x86_usable();
+#endif
     g_once_init_leave(&done, 1);
 }
 
-static uint32_t update(uint32_t crc, const uint8_t *p, size_t n)
+uint32_t sg_crc32m_tables(uint32_t crc, const uint8_t *p, size_t n)
 {
     for (; n >= 8; n -= 8, p += 8) {
         uint32_t low = sg_get_le32(p) ^ crc, high = sg_get_le32(p + 4);
@@ -62,7 +90,12 @@ static uint32_t update(uint32_t crc, const uint8_t *p, size_t n)
 uint32_t sg_crc32m(uint32_t crc, const void *p, size_t n)
 {
     setup();
-    return ~update(~crc, p, n);
+#if defined(__x86_64__)
+    if (fast && n >= SG_CRC32M_X86_MIN) {
+        return ~sg_crc32m_x86(~crc, p, n);
+    }
+#endif
+    return ~sg_crc32m_tables(~crc, p, n);
 }
 
 uint32_t sg_crc32m_copy(uint32_t crc, void *dst, const void *src, size_t n)

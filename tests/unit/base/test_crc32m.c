@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* base/crc32m.h: against the definition as a division of polynomials, bit by bit. */
 #include "base/bytes.h"
-#include "base/crc32m.h"
+#include "base/crc32m_impl.h"
 #include "base/prng.h"
 #include "tap.h"
 
@@ -64,7 +64,7 @@ static void check_value(void)
 
 static void lengths_and_alignments(void)
 {
-    uint8_t buf[300], copy[300];
+    uint8_t buf[400], copy[400];
     uint64_t seed = 1;
     size_t i, at, n;
 
@@ -86,6 +86,30 @@ static void lengths_and_alignments(void)
     }
 }
 
+/* Also where the CPU has something faster. */
+static void tables(void)
+{
+    uint8_t buf[400];
+    uint64_t seed = 3;
+
+    for (size_t i = 0; i < sizeof(buf); i++) {
+        buf[i] = (uint8_t)sg_prng(&seed);
+    }
+    sg_crc32m(0, buf, 1);
+    for (size_t n = 0; n <= sizeof(buf); n++) {
+        T_CONTEXT("%zu octets", n);
+        T_EQ_U64(~sg_crc32m_tables(UINT32_MAX, buf, n), divided(buf, n, generator()));
+    }
+}
+
+static void powers(void)
+{
+    T_EQ_U64(sg_crc32m_xpow(0), reversed(1));
+    T_EQ_U64(sg_crc32m_xpow(31), reversed(UINT32_C(1) << 31));
+    T_EQ_U64(sg_crc32m_xpow(32), reversed(generator()));
+    T_EQ_U64(sg_crc32m_xpow(33), reversed(generator() << 1 ^ generator()));
+}
+
 static void long_copy(void)
 {
     static uint8_t from[20000], to[20000];
@@ -103,6 +127,8 @@ static const struct t_case cases[] = {
     { "the generator is the mirror image of Ethernet's", generators },
     { "the check value", check_value },
     { "every length and alignment, in one piece and in two", lengths_and_alignments },
+    { "by tables alone", tables },
+    { "powers of x modulo the generator", powers },
     { "copies longer than a block", long_copy },
 };
 
