@@ -65,6 +65,16 @@ static void unequal(struct rr_session *s)
     sizes(s, 2048, 3072, false);
 }
 
+/* One octet has the size: its ends, and where a signed one would turn negative. */
+static void all_sizes(struct rr_session *s)
+{
+    static const uint32_t units[] = { 1, 2, 3, 5, 8, 64, 127, 128, 129, 255, 256 };
+
+    for (size_t i = 0; i < SG_ARRAY_SIZE(units); i++) {
+        sizes(s, units[i] * RR_SIZE_UNIT, units[i] * RR_SIZE_UNIT, false);
+    }
+}
+
 static void largest(struct rr_session *s)
 {
     sizes(s, RR_SIZE_MAX, 65536, false);
@@ -151,6 +161,7 @@ static const struct rr_case cases[] = {
     { "private-absent", "without private data the thresholds are 1024", PVT_06, absent, true },
     { "private-smallest", "sizes of 1024 are kept", RPC_43, smallest, true },
     { "private-unequal", "each direction has its own threshold", RPC_43, unequal, true },
+    { "private-sizes", "a size may be anything from 1024 to 262144", RPC_43, all_sizes, true },
     { "private-largest", "sizes above the server's own are harmless", RPC_43, largest, true },
     { "private-invalidation", "only both sides' R allow to invalidate", PVT_05, invalidation,
       true },

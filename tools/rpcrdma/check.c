@@ -45,6 +45,9 @@ void rr_run_case(const struct rr_check_run *run, const struct rr_case *c,
 
     memset(verdict, 0, sizeof(*verdict));
     verdict->log = g_string_new(NULL);
+    if (run->options.private_data.len) {
+        opening.octets = &run->options.private_data;
+    }
     s->o = &run->options;
     s->dialer = run->dialer;
     s->verdict = verdict;

@@ -19,7 +19,12 @@ __attribute__((format(printf, 1, 2))) int trouble(const char *format, ...);
 /* Writes and empties it; false: standard output is closed or full. */
 bool write_out(GString *out);
 
+/* HOST, HOST:PORT, [ADDRESS]:PORT; an IPv6 address without brackets has no port.  Cuts @target. */
+bool split_target(char *target, const char **host, unsigned *port);
+
+int rr_main_bench(int argc, char **argv);
 int rr_main_check(int argc, char **argv);
+int rr_main_durable(int argc, char **argv);
 int rr_main_serve(int argc, char **argv);
 
 #endif

@@ -17,14 +17,15 @@
 enum { PORT = 20049, LIMIT_MAX_MS = 600000 };
 
 struct check_arguments {
-    char *program, *file, *rules, *junit;
+    char *program, *file, *rules, *junit, *octets;
+    uint8_t private_data[RR_PRIVATE_ROOM];
+    size_t private_len;
     char **only;
     gboolean tap, verbose;
     int reply_ms, quiet_ms;
 };
 
-/* HOST, HOST:PORT, [ADDRESS]:PORT; an IPv6 address without brackets has no port. */
-static bool split_target(char *target, const char **host, unsigned *port)
+bool split_target(char *target, const char **host, unsigned *port)
 {
     char *colon = strrchr(target, ':');
     bool brackets = target[0] == '[';
@@ -83,7 +84,8 @@ static int run(const struct check_arguments *a, const char *target, struct rr_di
                      .any_edition = !a->rules,
                      .edition = a->rules ? rr_edition_of(a->rules) : RR_EDITION_RFC,
                      .reply_ms = (unsigned)a->reply_ms,
-                     .quiet_ms = (unsigned)a->quiet_ms },
+                     .quiet_ms = (unsigned)a->quiet_ms,
+                     .private_data = sg_span_of(a->private_data, a->private_len) },
         .dialer = dialer,
         .target = target,
         .only = a->only,
@@ -146,7 +148,7 @@ static int list(void)
 }
 
 /* NULL, or what is wrong with the arguments. */
-static char *wrong(const struct check_arguments *a)
+static char *wrong(struct check_arguments *a)
 {
     for (char **id = a->only; id && *id; id++) {
         if (!rr_case_of(*id)) {
@@ -165,6 +167,10 @@ static char *wrong(const struct check_arguments *a)
     if (a->rules && rr_edition_of(a->rules) == RR_EDITIONS) {
         return g_strdup_printf("--rules takes rfc8166, 07 or 06, not %s", a->rules);
     }
+    if (a->octets && !(a->private_len = rr_private_from_hex(a->octets, a->private_data,
+                                                            sizeof(a->private_data)))) {
+        return g_strdup_printf("--private-data takes 1 to %d octets as hex", RR_PRIVATE_ROOM);
+    }
     if (a->reply_ms < 1 || a->reply_ms > LIMIT_MAX_MS || a->quiet_ms < 1 ||
         a->quiet_ms > LIMIT_MAX_MS) {
         return g_strdup_printf("--wait and --quiet take 1 to %d milliseconds", LIMIT_MAX_MS);
@@ -172,7 +178,7 @@ static char *wrong(const struct check_arguments *a)
     return NULL;
 }
 
-static int dispatch(const struct check_arguments *a, int argc, char **argv)
+static int dispatch(struct check_arguments *a, int argc, char **argv)
 {
     g_autofree char *text = wrong(a);
 
@@ -203,6 +209,8 @@ int rr_main_check(int argc, char **argv)
         { "case", 0, 0, G_OPTION_ARG_STRING_ARRAY, &a.only, "only this case", "ID" },
         { "rules", 0, 0, G_OPTION_ARG_STRING, &a.rules,
           "returned Write chunks of rfc8166, 07 or 06 only (default: any)", "EDITION" },
+        { "private-data", 0, 0, G_OPTION_ARG_STRING, &a.octets,
+          "send these octets where private data are not the subject: f6ab0e1801010303", "HEX" },
         { "wait", 0, 0, G_OPTION_ARG_INT, &a.reply_ms, "for an answer, at most (10000)", "MS" },
         { "quiet", 0, 0, G_OPTION_ARG_INT, &a.quiet_ms,
           "where no answer is due, listen so long (300)", "MS" },
@@ -224,6 +232,7 @@ int rr_main_check(int argc, char **argv)
     g_free(a.file);
     g_free(a.rules);
     g_free(a.junit);
+    g_free(a.octets);
     g_strfreev(a.only);
     return status;
 }

@@ -104,9 +104,8 @@ static int run(const struct rr_settings *settings, const char *address, int port
     }
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
-    printf("listening at port %d: credits %u, inline %u, private data %s\n", port,
-           settings->credits, settings->private_data ? settings->inline_size : RR_SIZE_MIN,
-           settings->private_data ? "sent" : "not sent");
+    printf("listening at port %d: credits %u, inline %zu, private data %s\n", port,
+           settings->credits, s.side.receive_size, s.side.private_len ? "sent" : "not sent");
     fflush(stdout);
     serve(&s);
     rr_listener_free(s.listener);
@@ -116,7 +115,7 @@ static int run(const struct rr_settings *settings, const char *address, int port
 int rr_main_serve(int argc, char **argv)
 {
     struct rr_settings settings = rr_settings_default();
-    char *rules = NULL, *address = NULL;
+    char *rules = NULL, *address = NULL, *octets = NULL;
     int port = PORT, size = RR_INLINE_DEFAULT, credits = RR_CREDITS_DEFAULT;
     gboolean no_private = false, invalidate = false;
     GOptionEntry entries[] = {
@@ -130,6 +129,8 @@ int rr_main_serve(int argc, char **argv)
         { "credits", 0, 0, G_OPTION_ARG_INT, &credits, "grant so many, 1 to 255 (32)", "N" },
         { "no-private-data", 0, 0, G_OPTION_ARG_NONE, &no_private,
           "send none and ignore the client's", NULL },
+        { "private-data", 0, 0, G_OPTION_ARG_STRING, &octets,
+          "send these octets instead, sound or not: f6ab0e1801000303", "HEX" },
         { "invalidate", 0, 0, G_OPTION_ARG_NONE, &invalidate,
           "set R: invalidate memory of clients that set it too", NULL },
         { NULL },
@@ -151,6 +152,12 @@ int rr_main_serve(int argc, char **argv)
         status = trouble("--inline takes a multiple of 1024 from 1024 to 262144");
     } else if (credits < 1 || credits > RR_CREDITS_MAX) {
         status = trouble("--credits takes a number from 1 to %d", RR_CREDITS_MAX);
+    } else if (octets && (no_private || invalidate || size != RR_INLINE_DEFAULT)) {
+        status = trouble("--private-data says it all: without --no-private-data, --invalidate and "
+                         "--inline");
+    } else if (octets && !(settings.octets_len = rr_private_from_hex(octets, settings.octets,
+                                                                     sizeof(settings.octets)))) {
+        status = trouble("--private-data takes 1 to %d octets as hex", RR_PRIVATE_ROOM);
     } else {
         settings.edition = rules ? rr_edition_of(rules) : RR_EDITION_RFC;
         settings.inline_size = (uint32_t)size;
@@ -161,5 +168,6 @@ int rr_main_serve(int argc, char **argv)
     }
     g_free(rules);
     g_free(address);
+    g_free(octets);
     return status;
 }

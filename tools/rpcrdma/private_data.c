@@ -25,6 +25,26 @@ struct rr_private rr_private_parse(struct sg_span pd)
     return p;
 }
 
+size_t rr_private_from_hex(const char *text, uint8_t *out, size_t room)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t n = 0; /* half octets */
+
+    for (; *text; text++) {
+        const char *digit = strchr(digits, *text >= 'A' && *text <= 'F' ? *text + 32 : *text);
+
+        if (*text == ' ') {
+            continue;
+        }
+        if (!digit || n == 2 * room) {
+            return 0;
+        }
+        out[n / 2] = (uint8_t)(n % 2 ? out[n / 2] << 4 | (digit - digits) : digit - digits);
+        n++;
+    }
+    return n % 2 ? 0 : n / 2;
+}
+
 static uint8_t size_code(uint32_t octets)
 {
     octets = SG_MIN(SG_MAX(octets, RR_SIZE_MIN), RR_SIZE_MAX);

@@ -37,6 +37,9 @@ struct rr_private {
 /* What a peer said in @pd; foreign, unknown and incomplete data say nothing (sections 5.1, 5.2). */
 struct rr_private rr_private_parse(struct sg_span pd);
 
+/* "f6ab0e18 01000303": octets as hex, blanks between them; 0: that is no such text, or too long. */
+size_t rr_private_from_hex(const char *text, uint8_t *out, size_t room);
+
 /* Writes RR_PRIVATE_LEN octets.  Sizes are rounded down to units, within the limits. */
 void rr_private_emit(const struct rr_private *p, uint8_t *buf);
 

@@ -76,9 +76,22 @@ static void findings_json(GString *out, const struct rr_findings *f)
 
 /* ---- Connections ---- */
 
-static void private_json(GString *out, const char *key, const struct rr_private *p)
+static void octets_hex(GString *out, struct sg_span octets)
+{
+    for (size_t i = 0; i < octets.len; i++) {
+        g_string_append_printf(out, "%02x", octets.p[i]);
+    }
+}
+
+/* @octets: all private data of that side, as they came. */
+static void private_json(GString *out, const char *key, const struct rr_private *p,
+                         struct sg_span octets)
 {
     open_member(out, key, '{');
+    member(out, "octets");
+    g_string_append_c(out, '"');
+    octets_hex(out, octets);
+    g_string_append_c(out, '"');
     truth(out, "present", p->present);
     truth(out, "remote_invalidation", p->remote_inv);
     number(out, "send_size", p->send_size);
@@ -86,14 +99,21 @@ static void private_json(GString *out, const char *key, const struct rr_private 
     g_string_append_c(out, '}');
 }
 
-static void private_text(GString *out, const char *whose, const struct rr_private *p)
+static void private_text(GString *out, const char *whose, const struct rr_private *p,
+                         struct sg_span octets)
 {
-    if (!p->present) {
-        g_string_append_printf(out, "  private data of the %s: none\n", whose);
-        return;
+    if (p->present) {
+        g_string_append_printf(out, "  private data of the %s: send %u, receive %u%s", whose,
+                               p->send_size, p->recv_size, p->remote_inv ? ", R" : "");
+    } else {
+        g_string_append_printf(out, "  private data of the %s: none", whose);
     }
-    g_string_append_printf(out, "  private data of the %s: send %u, receive %u%s\n", whose,
-                           p->send_size, p->recv_size, p->remote_inv ? ", R" : "");
+    if (octets.len) {
+        g_string_append(out, " (");
+        octets_hex(out, octets);
+        g_string_append_c(out, ')');
+    }
+    g_string_append_c(out, '\n');
 }
 
 void rr_report_connection(struct rr_report *r, const struct rr_who *who, const struct rr_startup *s)
@@ -105,8 +125,8 @@ void rr_report_connection(struct rr_report *r, const struct rr_who *who, const s
         g_string_append_printf(out, "connection %" PRIu64 ": %s to %s, MPA revision %u%s\n",
                                who->number, who->client, who->server, s->reply.rev,
                                s->reply.reject ? ", rejected" : "");
-        private_text(out, sides[0], &s->client);
-        private_text(out, sides[1], &s->server);
+        private_text(out, sides[0], &s->client, s->request.pd);
+        private_text(out, sides[1], &s->server, s->reply.pd);
         g_string_append_printf(out, "  inline thresholds: to the server %u, to the client %u\n",
                                s->threshold[RR_OUT], s->threshold[RR_BACK]);
         return;
@@ -118,8 +138,8 @@ void rr_report_connection(struct rr_report *r, const struct rr_who *who, const s
     text(out, "server", who->server);
     number(out, "mpa_revision", s->reply.rev);
     truth(out, "rejected", s->reply.reject);
-    private_json(out, "client_private_data", &s->client);
-    private_json(out, "server_private_data", &s->server);
+    private_json(out, "client_private_data", &s->client, s->request.pd);
+    private_json(out, "server_private_data", &s->server, s->reply.pd);
     number(out, "threshold_to_server", s->threshold[RR_OUT]);
     number(out, "threshold_to_client", s->threshold[RR_BACK]);
     g_string_append(out, "}}\n");

@@ -31,7 +31,10 @@ static struct rr_private own_private(const struct rr_settings *s)
 {
     struct rr_private p = { .send_size = RR_SIZE_MIN, .recv_size = RR_SIZE_MIN };
 
-    if (s->private_data) {
+    if (s->octets_len) {
+        /* What the client understands, not what we mean. */
+        p = rr_private_parse(sg_span_of(s->octets, s->octets_len));
+    } else if (s->private_data) {
         p.present = true;
         p.remote_inv = s->invalidate;
         p.send_size = p.recv_size = s->inline_size;
@@ -44,7 +47,10 @@ void rr_responder_side(const struct rr_settings *settings, struct rr_port_side *
     struct rr_private p = own_private(settings);
 
     memset(side, 0, sizeof(*side));
-    if (p.present) {
+    if (settings->octets_len) {
+        memcpy(side->private_data, settings->octets, settings->octets_len);
+        side->private_len = settings->octets_len;
+    } else if (p.present) {
         rr_private_emit(&p, side->private_data);
         side->private_len = RR_PRIVATE_LEN;
     }

@@ -31,6 +31,9 @@ struct rr_settings {
     uint32_t inline_size; /* octets of a Send, in both directions */
     bool private_data;    /* send ours; look at the peer's */
     bool invalidate;      /* R */
+    /* Private data as they are, instead of ours; of no length: none are set. */
+    uint8_t octets[RR_PRIVATE_ROOM];
+    size_t octets_len;
 };
 
 struct rr_settings rr_settings_default(void);

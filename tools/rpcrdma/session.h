@@ -15,8 +15,8 @@
 
 enum rr_session_limits {
     RR_LOANS_MAX = 16,
-    RR_LOAN_ROOM = 64 * 1024, /* octets of one loan */
-    RR_LOG_LINES = 200,       /* of one case; further ones are counted */
+    RR_LOAN_ROOM = 1024 * 1024, /* octets of one loan */
+    RR_LOG_LINES = 200,         /* of one case; further ones are counted */
     RR_ASKED_CREDITS = 32,
     RR_FILL = 0xa5,      /* what lent memory holds before the peer writes */
     RR_REPLY_MS = 10000, /* default: how long a Reply may take */
@@ -30,6 +30,7 @@ struct rr_check_options {
     enum rr_edition edition;
     bool any_edition; /* both forms of returned chunks are fine */
     unsigned reply_ms, quiet_ms;
+    struct sg_span private_data; /* of cases that are not about private data; empty: ours */
 };
 
 struct rr_verdict {

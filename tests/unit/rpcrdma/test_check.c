@@ -62,6 +62,25 @@ static void self__other_settings(void)
     }
 }
 
+/* Whatever private data it sends: it does what a client must make of them. */
+static void self__other_private_data(void)
+{
+    static const char *const rows[] = {
+        "f6ab0e18010003",           "f6ab0e1802010303",   "0011223344556677",
+        "01020304f6ab0e1801010307", "f6f6ab0e180100ff3f", "f6ab0e1801010000",
+    };
+
+    for (size_t i = 0; i < SG_ARRAY_SIZE(rows); i++) {
+        struct rr_settings settings = rr_settings_default();
+
+        T_CONTEXT("%s", rows[i]);
+        settings.octets_len =
+            rr_private_from_hex(rows[i], settings.octets, sizeof(settings.octets));
+        T_TRUE(settings.octets_len > 0);
+        expect_all(&settings, true);
+    }
+}
+
 /* Revision 07 differs in returned chunks only, and has the same form for whoever asks for it. */
 static void self__revision_07(void)
 {
@@ -367,6 +386,7 @@ static const struct lie lies[] = {
     LIE("private-absent", RPC_19, starts, assumes_4096),
     LIE("private-smallest", RPC_19, starts, assumes_4096),
     LIE("private-unequal", RPC_19, starts, assumes_4096),
+    LIE("private-sizes", RPC_19, starts, assumes_4096),
     LIE("private-largest", PVT_02, starts, reserved_bit),
     LIE("private-invalidation", PVT_05, sends, invalidates_always),
     LIE("private-offset", RPC_22, sends, other_rpc_xid),
@@ -529,6 +549,7 @@ static void no_connection__is_no_breach(void)
 static const struct t_case cases[] = {
     { "our responder keeps all rules", self__keeps_all_rules },
     { "also with other settings", self__other_settings },
+    { "also with any private data", self__other_private_data },
     { "also with the chunks of revision 07", self__revision_07 },
     { "each error of a responder is noticed", cases__notice_each_error },
     { "each case can fail", cases__all_can_fail },

@@ -56,7 +56,7 @@ static void text__transactions(void)
     expect(1, TRAFFIC, 0);
     contains("192.0.2.11 port ");
     contains(" to 192.0.2.22 port 20049, MPA revision 1\n");
-    contains("private data of the client: send 4096, receive 4096, R\n");
+    contains("private data of the client: send 4096, receive 4096, R (f6ab0e1801010303)\n");
     contains("inline thresholds: to the server 4096, to the client 4096\n");
     contains("XID 0x00000001 from the client: NFS3 NULL\n");
     contains("XID 0x00000002 from the client: NFS3 READ\n");
@@ -108,6 +108,103 @@ static void only_what_is_broken(void)
     contains("XID 0x00000006");
     contains("  RPC-02 (RFC 8166 3.3.1): a grant of zero credits\n");
     T_NULL(strstr(m.out->str, "XID 0x00000002"));
+    maker_free(&m);
+}
+
+/* ---- Private data ---- */
+
+/* What a side may send, and what that means. */
+static const struct private_form {
+    const char *octets;
+    uint32_t send, receive;
+    bool r;
+} forms[] = {
+    { "", 1024, 1024, false },
+    { "f6ab0e1801000000", 1024, 1024, false },
+    { "f6ab0e1801010000", 1024, 1024, true },
+    { "f6ab0e1801010303", 4096, 4096, true },
+    { "f6ab0e1801000307", 4096, 8192, false },
+    { "f6ab0e180101ffff", 262144, 262144, true },
+    { "f6ab0e18010103", 1024, 1024, false },
+    { "f6ab0e1802010303", 1024, 1024, false },
+    { "0011223344556677", 1024, 1024, false },
+    { "004d41f6ab0e18010107ff99", 8192, 262144, true },
+};
+
+/* The client's form, the server's, and an invalidation, which needs R of both. */
+static void exchange_forms(const struct private_form *client, const struct private_form *server)
+{
+    static const uint8_t none;
+    uint8_t octets[2][32];
+    const struct private_form *by_side[] = { client, server };
+    struct read3 read = read_whole;
+
+    for (unsigned dir = 0; dir < 2; dir++) {
+        size_t len = rr_private_from_hex(by_side[dir]->octets, octets[dir], sizeof(octets[dir]));
+
+        m.raw[dir] = len ? sg_span_of(octets[dir], len) : sg_span_of(&none, 0);
+    }
+    maker_open(&m);
+    read.opcode = SG_OP_SEND_INV;
+    read.stag = WRITE_STAG;
+    read3(&m, 1, &read);
+    maker_fin(&m, RR_OUT);
+}
+
+static void check_forms(const struct private_form *client, const struct private_form *server)
+{
+    char text[120];
+
+    T_CONTEXT("client \"%s\", server \"%s\"", client->octets, server->octets);
+    maker_init(&m);
+    exchange_forms(client, server);
+    maker_finish(&m);
+    snprintf(text, sizeof(text), "inline thresholds: to the server %u, to the client %u\n",
+             SG_MIN(client->send, server->receive), SG_MIN(server->send, client->receive));
+    T_SHOWS("PVT-06 PVT-07 PVT-08 PVT-09") {
+        contains(text);
+    }
+    T_SHOWS("PVT-05") {
+        T_EQ_U64(m.report.broken[PVT_05], !(client->r && server->r));
+        T_EQ_U64(m.report.findings, m.report.broken[PVT_05]);
+    }
+    if (client->octets[0]) {
+        snprintf(text, sizeof(text), "(%s)\n", client->octets);
+        contains(text);
+    }
+    maker_free(&m);
+}
+
+static void all_forms(void)
+{
+    for (size_t i = 0; i < SG_ARRAY_SIZE(forms) * SG_ARRAY_SIZE(forms); i++) {
+        check_forms(&forms[i / SG_ARRAY_SIZE(forms)], &forms[i % SG_ARRAY_SIZE(forms)]);
+    }
+}
+
+/* The client comes again, from the same port, with another form each time. */
+static void forms_change(void)
+{
+    maker_init(&m);
+    m.report.json = true;
+    for (size_t i = 0; i < SG_ARRAY_SIZE(forms); i++) {
+        exchange_forms(&forms[i], &forms[5]);
+    }
+    maker_finish(&m);
+    T_SHOWS("PVT-01") {
+        T_EQ_U64(m.report.connections, SG_ARRAY_SIZE(forms));
+        for (size_t i = 0; i < SG_ARRAY_SIZE(forms); i++) {
+            char text[200];
+
+            snprintf(text, sizeof(text), "\"client_private_data\": {\"octets\": \"%s\", ",
+                     forms[i].octets);
+            contains(text);
+            snprintf(text, sizeof(text),
+                     "\"threshold_to_server\": %u, \"threshold_to_client\": %u}", forms[i].send,
+                     forms[i].receive);
+            contains(text);
+        }
+    }
     maker_free(&m);
 }
 
@@ -322,6 +419,8 @@ static const struct t_case cases[] = {
     { "text: chunks, placements, invalidation", text__transactions },
     { "JSON", json__transactions },
     { "without --transactions only what is broken is printed", only_what_is_broken },
+    { "private data of both sides, present, absent and unsound", all_forms },
+    { "other private data after a reconnect", forms_change },
     { "IPv4, IPv6, VLANs, CRC, markers, both revisions", links_and_startup },
     { "connections that are not RPC-over-RDMA", other_connections },
     { "--port", other_port },

@@ -109,10 +109,29 @@ static void thresholds(void)
     }
 }
 
+static void hex_text(void)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+    } texts[] = { { "f6AB 0e18", 4 }, { "0", 0 },         { "f6 a", 0 }, { "", 0 },
+                  { "0x12", 0 },      { "000102030", 0 }, { "12g4", 0 }, { "0001020304", 0 } };
+    uint8_t out[4] = { 0 };
+
+    for (size_t i = 0; i < SG_ARRAY_SIZE(texts); i++) {
+        T_CONTEXT("\"%s\"", texts[i].text);
+        T_EQ_U64(rr_private_from_hex(texts[i].text, out, sizeof(out)), texts[i].len);
+        if (i == 0) {
+            T_EQ_U64(sg_get_be32(out), 0xf6ab0e18);
+        }
+    }
+}
+
 static const struct t_case cases[] = {
     { "private data as peers send it", parse__rows },
     { "private data at every alignment", parse__every_alignment },
     { "sizes are rounded down, reserved bits are 0", emit__sizes_and_reserved_bits },
+    { "octets as hex", hex_text },
     { "thresholds and invalidation of two sides", thresholds },
 };
 

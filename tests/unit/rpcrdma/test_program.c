@@ -152,6 +152,11 @@ static void check__arguments(void)
     expect("check server :20049", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
     expect("check server a:0", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
     expect("check server [::1", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
+    expect("check self --private-data f6a", 2, "--private-data takes 1 to 148 octets as hex");
+    expect("check self --case null --private-data 0102f6ab0e18010100ff --verbose", 0,
+           "our private data present (R=1, send 1024, receive 262144)");
+    expect("serve --private-data xy", 2, "--private-data takes 1 to 148 octets as hex");
+    expect("serve --private-data 00 --invalidate", 2, "--private-data says it all");
     expect("serve now", 2, "serve takes no argument such as now");
     expect("serve --rules 08", 2, "--rules takes rfc8166, 07 or 06, not 08");
     expect("serve --port 65536", 2, "--port takes a number from 1 to 65535");

@@ -116,6 +116,7 @@ void maker_startup(struct maker *m)
         rr_private_emit(p, pd);
         pd[5] |= dir == RR_OUT ? m->reserved : 0;
         f.pd = p->present ? sg_span_of(pd, sizeof(pd)) : SG_SPAN_NONE;
+        f.pd = m->raw[dir].p ? m->raw[dir] : f.pd;
         maker_tcp(m, dir, RR_ACK, sg_span_of(frame, sg_mpa_frame_emit(&f, frame)));
     }
     if (m->p2p) {

@@ -21,6 +21,7 @@ struct maker {
 
     /* Of the connection; the caller may change what comes first before maker_open(). */
     struct rr_private client, server; /* not present: no private data */
+    struct sg_span raw[2];            /* if set, private data by enum rr_dir, as they are */
     uint8_t reserved;                 /* set in the client's private data */
     bool crc, markers, p2p, ipv6, vlan;
     unsigned rev;
