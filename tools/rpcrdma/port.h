@@ -83,6 +83,7 @@ struct rr_port {
     const struct rr_port_ops *ops;
     uint8_t peer[RR_PRIVATE_PEER]; /* the peer's private data */
     size_t peer_len;
+    bool eager; /* waits without sleeping, for measurements */
     char why[RR_WHY];
 };
 

@@ -9,6 +9,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +57,12 @@ static int64_t now_ms(void)
     return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 
-static void nap(void)
+static void nap(const struct verbs_port *p)
 {
+    if (p->port.eager) {
+        sched_yield();
+        return;
+    }
     nanosleep(&(struct timespec){ .tv_nsec = NAP_US * 1000 }, NULL);
 }
 
@@ -149,7 +154,7 @@ static bool complete(struct verbs_port *p)
         if (now_ms() > end) {
             return rr_port_fails(&p->port, "not complete within %d ms", RR_WORK_LIMIT_MS);
         }
-        nap();
+        nap(p);
     }
     if (n < 0) {
         return rr_port_fails(&p->port, "cannot poll the completion queue");
@@ -298,7 +303,7 @@ static enum rr_event_kind verbs_poll(struct rr_port *port, unsigned ms, struct r
         if (now_ms() >= end) {
             return RR_EVENT_NONE;
         }
-        nap();
+        nap(p);
     }
 }
 

@@ -22,12 +22,23 @@ enum rr_want {
     RR_WANT_WRITE,     /* @count octets of @data to @offset: a DDP-eligible argument */
     RR_WANT_LIST,      /* a Reply of more than @count octets without an eligible result */
     RR_WANT_TWO,       /* two eligible results, of @count and of @second octets */
+    RR_WANT_COMMIT,    /* what was written becomes stable */
 };
+
+/* How stable written octets are: what a WRITE asks for, and what its Reply says (RFC 7530). */
+enum rr_stable {
+    RR_UNSTABLE,
+    RR_DATA_SYNC,
+    RR_FILE_SYNC,
+};
+
+enum { RR_VERIFIER = 8 }; /* octets that change when the server loses what is unstable */
 
 struct rr_request {
     enum rr_want want;
     uint32_t offset, count, second;
     const uint8_t *data;
+    enum rr_stable stable; /* of RR_WANT_WRITE */
 };
 
 /* Where a Reply's stream has its eligible results.  They are inline unless they were reduced. */
@@ -37,7 +48,9 @@ struct rr_results {
         size_t at;    /* in the stream that came */
         uint32_t len; /* what its count says */
     } result[RR_STREAM_ITEMS];
-    size_t end;   /* where the stream should end */
+    size_t end;                    /* where the stream should end */
+    enum rr_stable stable;         /* of RR_WANT_WRITE */
+    uint8_t verifier[RR_VERIFIER]; /* of RR_WANT_WRITE and RR_WANT_COMMIT */
     bool refused; /* the program says that the Call failed: no matter of the transport */
 };
 

@@ -11,6 +11,9 @@ static bool echo_make(const struct rr_service *service, const struct rr_request 
         [RR_WANT_LIST] = RR_ECHO_LIST, [RR_WANT_TWO] = RR_ECHO_TWO,
     };
 
+    if (q->want == RR_WANT_COMMIT) {
+        return false;
+    }
     if (q->want == RR_WANT_LONG_NULL) {
         rr_stream_call_sys(s, xid, RR_ECHO, RR_ECHO_VERSION, RR_ECHO_NULL, RR_LONG_NAME);
         return true;

@@ -9,13 +9,12 @@ enum nfs4 {
     NFS_VERSION = 4,
     PROC_NULL = 0,
     PROC_COMPOUND = 1,
+    OP_COMMIT = 5,
     OP_GETATTR = 9,
     OP_LOOKUP = 15,
     OP_PUTROOTFH = 24,
     OP_READ = 25,
     OP_WRITE = 38,
-    UNSTABLE = 0,
-    VERIFIER = 8,
     BITMAP_MAX = 8,    /* words */
     ATTRIBUTES = 100,  /* octets of the result of one GETATTR */
     LIST_OPS_MAX = 48, /* servers limit the operations of a COMPOUND; Linux: to 50 */
@@ -74,9 +73,19 @@ static bool nfs_make(const struct rr_service *service, const struct rr_request *
         if (q->want == RR_WANT_READ) {
             rr_put_word(s, q->count);
         } else {
-            rr_put_word(s, UNSTABLE);
+            rr_put_word(s, q->stable);
             rr_put_eligible(s, sg_span_of(q->data, q->count));
         }
+        return true;
+    case RR_WANT_COMMIT:
+        if (!service->file) {
+            return false;
+        }
+        compound(s, xid, 3);
+        lookup(service, s);
+        rr_put_word(s, OP_COMMIT);
+        rr_put_hyper(s, 0);
+        rr_put_word(s, 0); /* the whole file */
         return true;
     case RR_WANT_LIST:
         compound(s, xid, 1 + list_operations(q));
@@ -110,6 +119,16 @@ static void attributes(struct rr_reader *in)
     }
 }
 
+static void verifier(struct rr_reader *in, struct rr_results *out)
+{
+    const uint8_t *octets = sg_span_get(in->in, in->at, RR_VERIFIER);
+
+    rr_skip(in, RR_VERIFIER);
+    if (octets) {
+        memcpy(out->verifier, octets, RR_VERIFIER);
+    }
+}
+
 static void data(const struct rr_request *q, struct rr_reader *in, unsigned reduced,
                  struct rr_results *out)
 {
@@ -123,8 +142,11 @@ static void data(const struct rr_request *q, struct rr_reader *in, unsigned redu
         }
     } else if (q->want == RR_WANT_WRITE && operation(in, OP_WRITE)) {
         in->fine &= rr_get_word(in) == q->count;
-        rr_get_word(in); /* how stable */
-        rr_skip(in, VERIFIER);
+        out->stable = rr_get_word(in);
+        in->fine &= out->stable <= RR_FILE_SYNC;
+        verifier(in, out);
+    } else if (q->want == RR_WANT_COMMIT && operation(in, OP_COMMIT)) {
+        verifier(in, out);
     }
 }
 

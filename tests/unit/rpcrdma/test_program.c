@@ -164,6 +164,21 @@ static void check__arguments(void)
     expect("serve --credits 256", 2, "--credits takes a number from 1 to 255");
 }
 
+static void durable_and_bench__arguments(void)
+{
+    expect("durable", 2, "durable takes: write HOST[:PORT] or verify HOST[:PORT]");
+    expect("durable erase x --file y", 2, "durable takes: write HOST[:PORT]");
+    expect("durable write x", 2, "--file takes the name of a file in the root of the export");
+    expect("durable write x --file a/b", 2, "--file takes the name of a file in the root");
+    expect("durable write x --file a --size 70000", 2, "--size takes a multiple of 4 from 16");
+    expect("durable write x --file a --records 40000", 2, "--records takes a number from 0 to");
+    expect("durable write x --file a --stable yes", 2, "--stable takes unstable, data-sync");
+    expect("bench", 2, "bench takes one HOST[:PORT]");
+    expect("bench x --file y", 2, "--file needs --program nfs");
+    expect("bench x --seconds 0", 2, "--seconds takes a number above 0, at most 600");
+    expect("bench x --depth 33", 2, "--depth takes a number from 1 to 32");
+}
+
 /* The responder of this program keeps all rules; each form of report says so. */
 static void check__self(void)
 {
@@ -224,6 +239,7 @@ static const struct t_case cases[] = {
     { "decode: files that cannot be read", decode__bad_files },
     { "arguments", arguments },
     { "check and serve: arguments", check__arguments },
+    { "durable and bench: arguments", durable_and_bench__arguments },
     { "check self: reports", check__self },
     { "check without a server: no judgement", check__no_server },
     { "the document has the rules", rules__as_in_the_document },
