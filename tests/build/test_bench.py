@@ -16,6 +16,7 @@ import cases
 
 TOP = Path(__file__).resolve().parents[2]
 TOOLS = ("bench", "bench-curves", "bench-consumers", "bench-pmem", "bench-checker")
+TOOLS += ("bench-rpcrdma", "bench-wires-vm")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -234,6 +235,51 @@ def runs__late_server(_folder):
         assert rdma._pair(*words) == ("s", "c") and runs.calls == 2
 
 
+def wires__judged(_folder):
+    """targets of both comparisons of the wires: better is more or less, a gap meets none"""
+    native, in_vms = load("bench-wires"), load("bench-wires-vm")
+    rows = [
+        {"wire": wire, "loss": loss, "mb_per_s": rate, "mean_us": us}
+        for wire, loss, rate, us in (
+            ("iwarp", 0, 100, 10),
+            ("rdma-tcp-2000", 0, 91, 12),
+            ("iwarp", 0.01, 10, 30),
+            ("rdma-tcp-2000", 0.01, 9.9, 20),
+        )
+    ]
+    met = [ratio >= target for _, _, ratio, target in native.judge(rows)]
+    assert met == [True, False, False, True], met
+
+    values = {
+        (0, "ib_write_bw", 65536): {"iwarp": [100, 90, 110], "rdma-tcp-2000": [95, 80, 500]},
+        (0, "ib_write_lat", 8): {"iwarp": [20], "rdma-tcp-2000": [30]},
+        (1, "ib_write_lat", 8): {"iwarp": [20], "rdma-tcp-2000": [19]},
+        (1, "ib_write_bw", 65536): {"iwarp": [20], "rdma-tcp-2000": []},
+        (5, "ib_write_bw", 65536): {"iwarp": [20], "rdma-tcp-2000": [1]},
+    }
+    judged = list(in_vms.judge(values))
+    assert [row["met"] for row in judged] == [True, False, True, False, True], judged
+    assert judged[0]["medians"] == [100, 95] and judged[3]["ratio"] is None
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        in_vms.report(judged)
+    assert said.getvalue().count("MISSED") == 2, said.getvalue()
+
+
+def rpcrdma__table(_folder):
+    """rpcrdma's Calls beside those of the kernel's client, which makes no NULL calls"""
+    tool = load("bench-rpcrdma")
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        tool.report(
+            {
+                ("NULL", 1): {"rpcrdma": [900, 1000, 1100]},
+                ("READ 1 MiB", 8): {"rpcrdma": [50], "kernel": [100, 20, 120]},
+            }
+        )
+    lines = [" ".join(line.split()) for line in said.getvalue().splitlines()]
+    assert "NULL 1 1000 makes none" in lines, lines
+    assert "READ 1 MiB 8 50 100 0.50" in lines, lines
+
+
 if __name__ == "__main__":
     sys.exit(
         cases.run(
@@ -249,6 +295,8 @@ if __name__ == "__main__":
                 runs__no_clock,
                 runs__refused,
                 runs__late_server,
+                wires__judged,
+                rpcrdma__table,
             )
         )
     )

@@ -192,6 +192,8 @@ all | demo | bench)
             "$SG_BUILD/bench/loss.json"
         run_part tools/bench/bench-explore "$SG_BUILD/native/tests/unit/crash/bench-explore" \
             "$SG_BUILD/native/hw/explore/staghorn-explore" "$SG_BUILD/bench/explore.json"
+        run_part tools/bench/bench-rpcrdma
+        run_part tools/bench/bench-wires-vm
         run_part tools/bench/bench-wires "$SG_BUILD/native/tests/bench/bench_wires" \
             "$SG_BUILD/native/tests/bench/bench_core" "$SG_BUILD/bench/wires.json"
         ;;
