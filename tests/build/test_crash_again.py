@@ -315,7 +315,7 @@ DEEP = {1: (21, 2, 23, 24), 2: (22, 1), 21: (23, 22), 22: (30, 23), 23: (25,), 2
 
 @case
 def recovering_again(folder):
-    """With --nested-depth recoveries of recoveries are cut, each once, and what is left out is said"""
+    """With --nested-depth recoveries of recoveries are cut, each once; what is left out is said"""
     images = [occurrence(n, ADR, deviations=[]) for n in (1, 2)]
     wanted = {
         # depth: (recoveries, images, bad images, left out, the same as others)
@@ -351,7 +351,7 @@ def recovering_again(folder):
 
 @case
 def recovering_again_goes_on(folder):
-    """A check with --nested-depth that was ended goes on: no recovery that is done is recorded again"""
+    """A check with --nested-depth that was ended goes on: nothing that is done is recorded again"""
     images = [occurrence(n, ADR, deviations=[]) for n in (1, 2)]
     wanted = recover(
         make_explored(folder / "w", images), Recovering(), Second(DEEP), nested_depth=3

@@ -5,8 +5,8 @@ What the checker's VM does while the script runs on a good image is recorded, an
 that image; the script then has to judge the images of this exploration as good, too.  So a recovery
 that cannot be repeated is found: one that has changed what it needs when it begins anew.
 
-With --nested-depth 2 the recoveries of these images are cut in turn, and so on.  All recoveries of one
-depth come before those of the next, so one that occurs at several depths is recorded at the first.
+With --nested-depth 2 the recoveries of these images are cut in turn, and so on.  All recoveries of
+one depth come before those of the next, so one that occurs at several is recorded at the first.
 
 EXPLORED/nested.jsonl has a line for each recovery, EXPLORED/nested/KEY its recording and its
 exploration if they show a bug, and EXPLORED/nested/again the images of the next depth.
