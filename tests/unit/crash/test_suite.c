@@ -114,7 +114,7 @@ static bool is_there(const uint8_t *memory, uint64_t off, unsigned i)
     return memory[off] == i + 1;
 }
 
-/* How many records are promised: of F and G, too, each is acknowledged by one promise or two. */
+/* The first so many records are promised. */
 static bool is_wrong(const uint8_t *memory, unsigned promised)
 {
     for (unsigned i = 0; i < ROUNDS; i++) {
@@ -129,7 +129,7 @@ static bool is_wrong(const uint8_t *memory, unsigned promised)
     return false;
 }
 
-/* Of so many promises the last one is of this record, counted from 1: its mark has its number. */
+/* How many records the first so many promises are about: each record has one mark. */
 static unsigned records_of(const struct json_value *promises, uint64_t count)
 {
     unsigned marks = 0;
