@@ -635,16 +635,6 @@ static void add_image(const struct gt_world *w, const struct gt_machine *m, GHas
     gt_set_add(set, image);
 }
 
-bool gt_has_bad(const struct gt_trace *trace)
-{
-    for (unsigned i = 0; i < trace->count; i++) {
-        if (trace->event[i].kind >= GT_POISON && trace->event[i].kind <= GT_CLEAR_BAD) {
-            return true;
-        }
-    }
-    return false;
-}
-
 GHashTable *ground_truth(const struct gt_trace *trace, unsigned most)
 {
     struct gt_world w = { .t = trace, .most = most, .bad = gt_has_bad(trace) };

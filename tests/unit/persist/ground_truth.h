@@ -129,7 +129,16 @@ struct gt_trace {
 /*
  * Does a trace have bad lines?  Then an image has GT_BAD in those that nobody can read.
  */
-bool gt_has_bad(const struct gt_trace *trace);
+static inline bool gt_has_bad(const struct gt_trace *trace)
+{
+    for (unsigned i = 0; i < trace->count; i++) {
+        if (trace->event[i].kind >= GT_POISON && trace->event[i].kind <= GT_CLEAR_BAD) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /*
  * The set of images (GT_WORLD octets each, owned by the set), or NULL if there are more than @most
  * machines to follow.
