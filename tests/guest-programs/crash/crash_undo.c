@@ -52,7 +52,7 @@ struct undo_bank {
 enum log_state { LOG_EMPTY, LOG_SAVED, LOG_RECOVERS };
 
 static const char *const methods[] = { "recover", "hasty", "impatient", "anew" };
-enum method { RECOVER, HASTY, IMPATIENT, ANEW, METHODS };
+enum undo_method { RECOVER, HASTY, IMPATIENT, ANEW, METHODS };
 
 static struct undo_bank *bank;
 
@@ -86,7 +86,7 @@ static void transfer(int64_t amount)
     sg_mark_durable(bank->account, sizeof(bank->account));
 }
 
-static void restore(enum method method)
+static void restore(enum undo_method method)
 {
     bool again = bank->valid == LOG_RECOVERS;
 
@@ -103,7 +103,7 @@ static void restore(enum method method)
     set_valid(LOG_EMPTY);
 }
 
-static int recover(enum method method)
+static int recover(enum undo_method method)
 {
     bool undone = bank->valid != LOG_EMPTY;
     int64_t sum = 0;
@@ -126,7 +126,7 @@ static int balance(void)
     return 0;
 }
 
-static enum method method_of(const char *name)
+static enum undo_method method_of(const char *name)
 {
     unsigned i = 0;
 
