@@ -30,8 +30,8 @@ from .state import connect
 
 PAUSED = b"staghorn: waits to go on"
 UP = b"staghorn: %s is up"
-# Octets of files: about 80 of VMs with 1 GiB.  A run of all tests makes 60, and must not remove those
-# that the next run needs first.
+# Octets of files: about 80 of VMs with 1 GiB.  A run of all tests makes 60, and must not remove
+# those that the next run needs first.
 KEPT = 10 << 30
 HALF_S = 3600  # a file that has not been completed for so long will never be
 ROOM = 4 << 30  # octets of the file system that stay free
