@@ -189,6 +189,19 @@ static bool may_challenge(struct flow *flow)
 }
 
 /*
+ * lwIP collects the peer's timestamp with its first octet as the lowest one, and then swaps the
+ * octets, if the machine is little-endian.  On others it would echo them in the wrong order.
+ */
+static void mend_timestamp(uint8_t *opt)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    sg_put_le32(opt + 2, sg_get_be32(opt + 2));
+#else
+    (void)opt;
+#endif
+}
+
+/*
  * Corrects options that would confuse lwIP.  lwIP accepts an MSS at any time, and would then split
  * segments by another MSS than it queued them by; the option is for SYNs only (RFC 9293, section
  * 3.7.1).  And it reads a length beyond the last octet.  The header is a copy (rx_frame.c), its
@@ -211,6 +224,8 @@ static void mend_options(struct tcp_hdr *hdr)
         }
         if (*opt == LWIP_TCP_OPT_MSS && !(TCPH_FLAGS(hdr) & TCP_SYN)) {
             memset(opt, LWIP_TCP_OPT_NOP, n);
+        } else if (*opt == LWIP_TCP_OPT_TS && n == LWIP_TCP_OPT_LEN_TS) {
+            mend_timestamp(opt);
         }
     }
 }

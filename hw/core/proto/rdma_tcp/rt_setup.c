@@ -10,9 +10,13 @@
 #include "base/crc32m.h"
 #include "proto/rdma_tcp/rt.h"
 
-static void random_octets(struct sg_conn *c, void *p, size_t n)
+/* A seed gives the same numbers on machines of either byte order. */
+static uint64_t random_number(struct sg_conn *c, size_t octets)
 {
-    c->e->host->ops->random(c->e->host->opaque, p, n);
+    uint8_t p[sizeof(uint64_t)] = { 0 };
+
+    c->e->host->ops->random(c->e->host->opaque, p, octets);
+    return sg_get_le64(p);
 }
 
 uint16_t rt_pdata_max(const struct sg_conn *c)
@@ -42,7 +46,7 @@ static void put_frame(struct sg_conn *c, uint8_t kind, const uint8_t *pdata, uin
     uint8_t *out = c->setup.frames->out;
     size_t seg_len = SG_RT_HDR_MIN + SG_RT_SETUP_WORDS * SG_RT_WORD + (size_t)pdata_len, at;
 
-    random_octets(c, &h.number, sizeof(h.number));
+    h.number = (uint32_t)random_number(c, sizeof(h.number));
     c->rt->tx.next = h.number + 1;
     at = sg_rt_hdr_emit(&h, seg_len, out);
     at += sg_rt_setup_emit(&s, out + at);
@@ -62,7 +66,7 @@ bool rt_make_request(struct sg_conn *c, const struct sg_conn_params *p)
     }
     c->setup.ird = SG_MIN(p->ird, cfg->max_ird);
     c->setup.ord = SG_MIN(p->ord, cfg->max_ord);
-    random_octets(c, &c->rt->conn_id, sizeof(c->rt->conn_id));
+    c->rt->conn_id = random_number(c, sizeof(c->rt->conn_id));
     put_frame(c, SG_RT_REQUEST, p->pdata, p->pdata_len);
     return true;
 }
