@@ -4,8 +4,8 @@
 # scripts of tools/; runs configure first if the tree has no configuration.
 
 BUILD_DIR := $(shell cat .build-dir 2>/dev/null || echo build)
-TARGETS := all demo check check-full check-fast check-file check-debug check-kernels lint format compdb coverage bench \
-           fuzz mutate deps native guest consumers debug-kernel
+TARGETS := all demo check check-full check-fast check-file check-debug check-kernels \
+           check-big-endian lint format compdb coverage bench fuzz mutate deps native guest consumers debug-kernel
 
 help:
 	@sed -n 's/^#= //p' tools/build/run.sh

@@ -259,6 +259,33 @@ def files__scripts(_folder):
 
 
 @case
+def big_endian__selection(folder):
+    """big-endian: a part unless all is asked for, in the emulator; a name without a program ends"""
+    build, wire = Path(folder), check.big_endian.SELECTED[5]
+    programs = [
+        check.Program("sim/engine", "sim", ["/b/engine"], fast="--seeds 1..9", timeout=5),
+        check.Program(wire, "unit", ["/b/wire"], timeout=5),
+    ]
+    chosen = check.big_endian.emulated(build, programs, False)
+    assert [(p.name, p.suite, p.timeout) for p in chosen] == [(wire, "big-endian", 100)]
+    (build / check.big_endian.TESTS).mkdir(parents=True)
+    (build / check.big_endian.TESTS / "staghorn-test-mpe").touch()
+    run = str(build / "bin/s390x-run")
+    words = [p.command for p in check.big_endian.emulated(build, programs, True)]
+    assert words[0] == [run, "/b/engine", "--seeds", "1..9"], words
+    assert words[1] == [run, "/b/wire"], words
+    assert words[2][0] == run and words[2][1].endswith("staghorn-test-mpe"), words
+    listed = [{"name": name, "cmd": ["/b/test-x"]} for name in check.big_endian.SELECTED]
+    assert check.big_endian.targets(listed) == ["tests/test-x"] * len(listed)
+    try:
+        check.big_endian.targets(listed[1:])
+    except SystemExit as error:
+        assert check.big_endian.SELECTED[0] in str(error)
+    else:
+        raise AssertionError("a missing program is not reported")
+
+
+@case
 def file__without_tests(_folder):
     """a file without tests here is no error"""
     words = [sys.executable, CHECK, "--file", str(TOP / "LICENSE"), "--list"]

@@ -13,9 +13,10 @@
 SG_SUITE=trixie
 SG_OLD_SUITE=bookworm # source packages only
 
-# What sg_apt uses: a folder, and the packages that count as installed.
+# What sg_apt uses: a folder, the packages that count as installed, and an architecture.
 sg__apt_dir=$SG_CACHE/apt
 sg__apt_status=/dev/null
+sg__apt_arch=amd64
 
 # apt-get or apt-cache with the private configuration.
 sg_apt() {
@@ -25,15 +26,18 @@ sg_apt() {
         -o Dir::State="$dir/state" -o Dir::State::Lists="$dir/lists" -o Dir::Cache="$dir/cache" \
         -o "Dir::State::status=$sg__apt_status" -o APT::Sandbox::User= -o Acquire::Languages=none \
         -o Acquire::Retries=3 -o APT::Update::Post-Invoke-Success= -o APT::Update::Post-Invoke= \
-        -o Acquire::AllowReleaseInfoChange=true -o APT::Architectures=amd64 "$@"
+        -o Acquire::AllowReleaseInfoChange=true -o "APT::Architectures=$sg__apt_arch" \
+        -o "APT::Architecture=$sg__apt_arch" "$@"
 }
 
 sg__sources_list() {
     local mirror=$SG_TOP/tools/build/apt-mirror
-    if [ "$sg__apt_dir" = "$SG_CACHE/apt-host" ]; then
+    case $sg__apt_dir in
+    "$SG_CACHE"/apt-host*)
         /usr/bin/python3 "$mirror" deb "$(sg_host_suite)"
         return
-    fi
+        ;;
+    esac
     if [ "$sg__apt_dir" != "$SG_CACHE/apt" ]; then
         /usr/bin/python3 "$mirror" deb "${sg__apt_dir#"$SG_CACHE/apt-"}"
         return
@@ -189,7 +193,20 @@ sg_missing() {
 # it does not have, with what they need and it does not have, and unpacks them into DIR.  Nothing
 # is installed.
 sg_apt_extract_missing() {
-    local dir=$1 deb sg__apt_dir=$SG_CACHE/apt-host sg__apt_status=/var/lib/dpkg/status
+    local sg__apt_dir=$SG_CACHE/apt-host sg__apt_status=/var/lib/dpkg/status
+    sg__extract_with_needs "$@"
+}
+
+# sg_apt_extract_foreign ARCHITECTURE DIR PACKAGE...: the same with all packages that they need, of
+# the machine's own release for another architecture.
+sg_apt_extract_foreign() {
+    local sg__apt_dir=$SG_CACHE/apt-host-$1 sg__apt_arch=$1
+    shift
+    sg__extract_with_needs "$@"
+}
+
+sg__extract_with_needs() {
+    local dir=$1 deb
     local command=(sg_apt apt-get -y --no-install-recommends --no-upgrade --download-only
         -o Debug::NoLocking=true -o "Dir::Cache::archives=$PWD/debs" install)
     shift

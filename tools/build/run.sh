@@ -10,6 +10,7 @@
 #= make check-file  only the tests of FILE=hw/core/verbs/queues/sq.c, or of all changed files
 #= make check-debug test verbs, life cycle and ULPs on the debug kernel (DEBUG=test_nfs: only this)
 #= make check-kernels  the driver for other kernels of Debian, in VMs too (KERNELS="bookworm sid")
+#= make check-big-endian  unit tests, simulator and provider as programs for s390x, in QEMU
 #= make lint        style, formatters, linters, checkpatch, sparse
 #= make format      format C and Python (FILES=...; default: all of the tree)
 #= make compdb      build/compile_commands.json, for editors: core, tests, device, driver, provider
@@ -285,6 +286,12 @@ check-file)
     # shellcheck disable=SC2086
     [ -z "$targets" ] || build_native native $targets
     run_check --fast "${chosen[@]}"
+    ;;
+check-big-endian)
+    lock_build
+    sg_plan 7
+    run_part tools/build/big-endian.sh
+    run_check --suite big-endian
     ;;
 lint)
     lock_build
