@@ -6,6 +6,8 @@ import contextlib
 import io
 import itertools
 import json
+import random
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import cases
 TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOP / "tools"))
-from launcher import errors, lint  # noqa: E402
+from launcher import agent, elf_names, errors, lint, processes  # noqa: E402
 
 CASES = []
 REPORT = {
@@ -68,17 +70,24 @@ class Monitor:
 
 
 class Guest:
-    """The guest's answer to `cat /proc/kallsyms`."""
+    """The guest's answers to `cat FILE`, and to the question for the maps of its processes."""
 
-    answer = []  # pieces of octets, or an exception at last
+    answer = []  # of /proc/kallsyms: pieces of octets, or an exception at last
+    maps, files = (), {}
 
     def __init__(self, _folder, _name, argv, _stdin, on_output):
-        assert argv == ["cat", "/proc/kallsyms"]
+        if argv[0] == "sh":
+            assert argv[2] == processes.MAPS
+            self.pieces = self.maps
+        else:
+            assert argv[0] == "cat" and len(argv) == 2
+            kernel = argv[1] == "/proc/kallsyms"
+            self.pieces = self.answer if kernel else self.files.get(argv[1], ())
         self.on_output = on_output
 
     def run(self, timeout, answer_timeout):
         assert answer_timeout < timeout
-        for piece in self.answer:
+        for piece in self.pieces:
             if isinstance(piece, Exception):
                 raise piece
             self.on_output(1, piece)
@@ -87,7 +96,7 @@ class Guest:
 
 def lint_of(mode, reports, as_json=False, answer=(), symbols=None):
     """(status, what was printed) of `lint alpha`."""
-    lint.Monitor, lint.agent.Session = Monitor, Guest
+    lint.Monitor, agent.Session = Monitor, Guest
     Monitor.mode, Monitor.reports = mode, reports
     Guest.answer = answer
     out = io.StringIO()
@@ -138,12 +147,77 @@ def guest_that_lies(_folder):
         assert "\x1b" not in shown
 
 
+LIBRARY = """__attribute__((noinline)) static int twice(int x) { return 2 * x; }
+int shown(int x);
+int shown(int x) { return twice(x) + 1; }
+"""
+
+
+def library(folder, *flags):
+    """(octets of a shared library, offset of shown() in the file)."""
+    (folder / "l.c").write_text(LIBRARY)
+    path = folder / "libl.so.1"
+    words = ["cc", "-O1", "-shared", "-fPIC", *flags, "-o", str(path), str(folder / "l.c")]
+    subprocess.run(words, check=True)
+    code = elf_names.ElfNames(path.read_bytes())
+    address = next(
+        start for start, _, at in code.functions if path.read_bytes()[at:][:6] == b"shown\0"
+    )
+    offset, _, start = code.segments[0]
+    return path.read_bytes(), address - start + offset
+
+
+def line_of(start, offset, path, size=0x4000):
+    """A line of /proc/PID/maps."""
+    return b"%x-%x r-xp %08x fe:00 17    %s\n" % (start, start + size, offset, path)
+
+
 @case
-def program_of_user(_folder):
-    """a program counter of a program is no reason to ask the guest"""
-    report = dict(REPORT, pc="0x401234")
-    answer = [AssertionError("it is asked")]
-    assert "cpu 3 at 0x401234," in lint_of("warn", [report], False, answer)[1]
+def library_of_process(folder):
+    """a program counter of a process's shared library has the function's name, also if stripped"""
+    base, path = 0x7F0000001000, b"/usr/lib/libl.so.1"
+    for flags in ((), ("-s",)):
+        octets, offset = library(folder, *flags)
+        page = offset & ~0xFFF
+        Guest.maps = [b"7f00-7fff r--p 0 fe:00 17 /dev/null\n", line_of(base, page, path)]
+        Guest.files = {path.decode(): [octets[:1000], octets[1000:]]}
+        report = dict(REPORT, pc="%#x" % (base + offset - page + 2))
+        shown = lint_of("warn", [report])[1]
+        assert "cpu 3 at shown+0x2 in libl.so.1 (0x7f" in shown, shown
+
+
+@case
+def process_that_is_gone(_folder):
+    """without a process, without its file, or with two files at the address: what is known"""
+    base = 0x7F0000001000
+    report = dict(REPORT, pc="%#x" % (base + 0x10))
+    one, two = line_of(base, 0x1000, b"/lib/a.so"), line_of(base, 0x1000, b"/lib/b.so")
+    plain = "cpu 3 at %#x, 2 times" % (base + 0x10)
+    for maps, expected in (
+        ([], plain),
+        ([one, two], plain),
+        ([one, one], "cpu 3 at a.so, offset 0x1010 (%#x)" % (base + 0x10)),
+        ([errors.LabError("silent")], plain),
+        ([line_of(base, 0, b"/lib/\x1b[2J.so")], plain),
+    ):
+        Guest.maps, Guest.files = maps, {}
+        shown = lint_of("warn", [report])[1]
+        assert expected in shown, (maps, shown)
+
+
+@case
+def damaged_files(folder):
+    """a file of the guest that is cut off or damaged at any place ends nothing"""
+    octets, offset = library(folder)
+    rng = random.Random(17)
+    for _ in range(400):
+        bad = bytearray(octets[: rng.choice((len(octets), rng.randrange(len(octets))))])
+        for _ in range(rng.randrange(8)):
+            at = rng.choice((rng.randrange(64), rng.randrange(len(bad) or 1)))
+            if at < len(bad):
+                bad[at] = rng.randrange(256)
+        code = elf_names.ElfNames(bytes(bad))
+        code.name(code.address(offset) or 0)
 
 
 @case

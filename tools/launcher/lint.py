@@ -3,15 +3,15 @@
 import json
 import time
 
-from . import agent, proc
+from . import guest_reads, proc
 from .errors import LabError, UsageError
+from .processes import Processes
 from .qmp import Monitor
 from .symbols import KERNEL, Kernel, Symbols
 
 PROPERTY = "check-reports"
 PAUSE = 1.0  # seconds between two looks with --follow
 SYMBOLS_MAX = 32 << 20  # octets of /proc/kallsyms that are read
-SYMBOLS_S = 20.0  # seconds that a guest has to send them
 HOW = "docs/manual/checker.md; switch it on with: ./staghorn up --device-prop check=warn"
 
 
@@ -48,30 +48,17 @@ def is_on(folder, name):
 
 def kallsyms(folder, name):
     """The guest's /proc/kallsyms; "" if it does not answer in time, or sends too much."""
-    parts, size = [], 0
-
-    def take(stream, data):
-        nonlocal size
-        if stream == 1:
-            size += len(data)
-            parts.append(data)
-        if size > SYMBOLS_MAX:
-            raise LabError("VM %s has more symbols than %d octets" % (name, SYMBOLS_MAX))
-
-    try:
-        session = agent.Session(folder, name, ["cat", "/proc/kallsyms"], None, take)
-        session.run(SYMBOLS_S, SYMBOLS_S / 4)
-    except LabError:
-        return ""
-    return b"".join(parts).decode("ascii", errors="replace")
+    octets = guest_reads.ask(folder, name, ["cat", "/proc/kallsyms"], SYMBOLS_MAX)
+    return octets.decode("ascii", errors="replace")
 
 
 class Names:
-    """Names for program counters: of the guest's kernel as it is now, and of programs."""
+    """Names for program counters: of the guest's kernel and processes as they are now."""
 
     def __init__(self, folder, vm, programs):
         self.folder, self.vm = folder, vm
         self.symbols = Symbols(programs)
+        self.processes = Processes(folder, vm)
         self.known = {}  # by program counter
 
     def give(self, found):
@@ -81,6 +68,8 @@ class Names:
         if any(pc >= KERNEL for pc in new):  # modules may have been loaded since
             self.symbols.kernel = Kernel(kallsyms(self.folder, self.vm))
         self.known.update(self.symbols.resolve(new))
+        rest = {pc for pc in new if pc < KERNEL and self.known[pc].startswith("0x")}
+        self.known.update(self.processes.names(rest))
         for report in found:
             name = self.known[int(report["pc"], 16)] if "pc" in report else None
             if name and not name.startswith("0x"):
