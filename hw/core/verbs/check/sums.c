@@ -5,7 +5,6 @@
 #include <glib.h>
 
 #include "base/bytes.h"
-#include "base/crc32c.h"
 #include "verbs/check/check_impl.h"
 
 static size_t octets_of(uint32_t entries)
@@ -34,11 +33,4 @@ void sg_check_sums_free(struct sg_check *c, struct sg_check_sums *s)
         c->sum_octets -= octets_of(s->entries);
         g_free(s);
     }
-}
-
-uint32_t sg_check_sum(const void *octets, size_t len)
-{
-    uint32_t sum = sg_crc32c(0, octets, len);
-
-    return sum ? sum : 1;
 }

@@ -43,54 +43,99 @@ static uint32_t index_of(const uint8_t *e, bool send)
                 : sg_get_le32(&((const struct sg_rqe_hdr *)(const void *)e)->index);
 }
 
-/* The sum of the entry at 'index', 0: it cannot be read.  *found: the index that it has. */
-static uint32_t sum_entry(const struct sg_adapter *a, const struct sg_ring *r, bool send,
-                          uint32_t index, uint32_t *found)
+static size_t octets_of(const struct sg_ring *r, bool send, const uint8_t *e)
 {
-    _Alignas(8) uint8_t e[SG_WQE_STRIDE_MAX];
-    size_t len;
+    return SG_MIN(send ? send_octets(e) : recv_octets(e), (size_t)1 << r->stride_shift);
+}
 
-    if (!sg_ring_fetch(r, &a->host, index, 0, e, SG_WQE_STRIDE_MIN)) {
-        return 0;
-    }
-    *found = index_of(e, send);
-    len = send ? send_octets(e) : recv_octets(e);
-    len = SG_MIN(len, (size_t)1 << r->stride_shift);
-    if (len > SG_WQE_STRIDE_MIN && !sg_ring_fetch(r, &a->host, index, SG_WQE_STRIDE_MIN,
-                                                  e + SG_WQE_STRIDE_MIN, len - SG_WQE_STRIDE_MIN)) {
+/*
+ * The sum of the entry at 'index', 0: it cannot be read.  e: SG_WQE_STRIDE_MAX octets, of which
+ * the first SG_WQE_STRIDE_MIN are copied.
+ */
+static uint32_t sum_entry(const struct sg_adapter *a, const struct sg_ring *r, bool send,
+                          uint32_t index, uint8_t *e)
+{
+    const size_t len = octets_of(r, send, e), have = SG_WQE_STRIDE_MIN;
+
+    if (len > have && !sg_ring_fetch(r, &a->host, index, have, e + have, len - have)) {
         return 0;
     }
     return sg_check_sum(e, len);
+}
+
+/* How many small slots from 'index' lie behind each other, at most 'most' and TOGETHER octets. */
+enum { TOGETHER = SG_WQE_STRIDE_MAX, SMALL = 2 * SG_WQE_STRIDE_MIN };
+
+static uint32_t run_of(const struct sg_ring *r, uint32_t index, uint32_t most)
+{
+    const uint32_t in_page = SG_PAGE_SIZE >> r->stride_shift, slot = index & (r->entries - 1);
+    const uint32_t n = SG_MIN(r->entries - slot, in_page - (slot & (in_page - 1)));
+
+    return 1u << r->stride_shift > SMALL ? 1 : SG_MIN(SG_MIN(n, most), TOGETHER >> r->stride_shift);
+}
+
+static void note(struct sg_adapter *a, struct sg_check_sums *s, bool send, uint32_t index,
+                 const uint8_t *e, uint32_t sum, struct sg_object o)
+{
+    const uint32_t found = index_of(e, send);
+
+    if (sum && found != index) {
+        sg_check_found(a, SG_RULE_ENTRY_INDEX, o,
+                       "%s entry %u is not in memory at its doorbell: it has index %u",
+                       send ? "send" : "receive", index, found);
+        sum = 0;
+    }
+    s->sum[index & (s->entries - 1)] = sum;
 }
 
 static void posted(struct sg_adapter *a, const struct sg_ring *r, struct sg_check_sums *s,
                    bool send, uint32_t before, struct sg_object o)
 {
     const uint32_t end = before + SG_MIN(r->prod - before, (uint32_t)SG_CHECK_POSTED);
-    uint32_t i, sum, found;
+    _Alignas(8) uint8_t e[TOGETHER];
+    uint32_t i, n, k;
 
-    for (i = before; i != r->prod; i++) {
-        sum = i - before < end - before ? sum_entry(a, r, send, i, &found) : 0;
-        if (sum && found != i) {
-            sg_check_found(a, SG_RULE_ENTRY_INDEX, o,
-                           "%s entry %u is not in memory at its doorbell: it has index %u",
-                           send ? "send" : "receive", i, found);
-            sum = 0;
+    for (i = before; i != end; i += n) {
+        n = run_of(r, i, end - i);
+        if (!sg_ring_fetch(r, &a->host, i, 0, e,
+                           n == 1 ? SG_WQE_STRIDE_MIN : (size_t)n << r->stride_shift)) {
+            for (k = 0; k < n; k++) {
+                s->sum[(i + k) & (s->entries - 1)] = 0;
+            }
+        } else if (n == 1) {
+            note(a, s, send, i, e, sum_entry(a, r, send, i, e), o);
+        } else {
+            for (k = 0; k < n; k++) {
+                const uint8_t *one = e + ((size_t)k << r->stride_shift);
+
+                note(a, s, send, i + k, one, sg_check_sum(one, octets_of(r, send, one)), o);
+            }
         }
-        s->sum[i & (s->entries - 1)] = sum;
+    }
+    for (; i != r->prod; i++) {
+        s->sum[i & (s->entries - 1)] = 0;
     }
 }
 
+/* copy: what the adapter has of the entry, SG_WQE_STRIDE_MIN octets at least. */
 static void fetched(struct sg_adapter *a, const struct sg_ring *r, struct sg_check_sums *s,
-                    bool send, uint32_t index, struct sg_object o)
+                    bool send, uint32_t index, const uint8_t *copy, struct sg_object o)
 {
-    uint32_t *then = &s->sum[index & (s->entries - 1)], found, now;
+    uint32_t *then = &s->sum[index & (s->entries - 1)], now;
+    const size_t len = octets_of(r, send, copy);
 
     s->changed = false;
     if (!*then) {
         return;
     }
-    now = sum_entry(a, r, send, index, &found);
+    if (len <= SG_WQE_STRIDE_MIN) {
+        now = sg_check_sum(copy, len);
+    } else { /* the adapter may have refused it before it copied the rest */
+        _Alignas(8) uint8_t e[SG_WQE_STRIDE_MAX];
+
+        memcpy(e, copy, SG_WQE_STRIDE_MIN);
+        now = sum_entry(a, r, send, index, e);
+    }
     if (now && now != *then) {
         s->changed = true;
         *then = now;
@@ -128,7 +173,7 @@ void sg_check_sq_fetched(struct sg_qp *qp)
     struct sg_check_sums *s = sg_qp_sums(qp)->sq;
 
     if (s) {
-        fetched(qp->adapter, &qp->sq.ring, s, true, qp->sq.next, sg_qp_object(qp));
+        fetched(qp->adapter, &qp->sq.ring, s, true, qp->sq.next, qp->sq.cur, sg_qp_object(qp));
     }
 }
 
@@ -149,7 +194,8 @@ void sg_check_rq_fetched(struct sg_qp *qp)
     struct sg_check_sums *s = sg_qp_sums(qp)->rq;
 
     if (s) {
-        fetched(qp->adapter, &qp->rq.ring, s, false, qp->rq.ring.cons, sg_qp_object(qp));
+        fetched(qp->adapter, &qp->rq.ring, s, false, qp->rq.ring.cons, qp->rq.cur,
+                sg_qp_object(qp));
     }
 }
 
@@ -177,9 +223,10 @@ void sg_check_srq_posted(struct sg_adapter *a, struct sg_srq *srq, uint32_t befo
     }
 }
 
-void sg_check_srq_fetched(struct sg_adapter *a, struct sg_srq *srq, uint32_t index)
+void sg_check_srq_fetched(struct sg_qp *qp, uint32_t index)
 {
-    fetched(a, &srq->ring, srq->sums, false, index, sg_srq_object(srq));
+    fetched(qp->adapter, &qp->srq->ring, qp->srq->sums, false, index, qp->rq.cur,
+            sg_srq_object(qp->srq));
 }
 
 void sg_check_qp_told(struct sg_qp *qp, const struct sg_wc *wc)

@@ -215,6 +215,8 @@ void sg_check_sq_posted(struct sg_qp *qp, uint32_t before);
 void sg_check_sq_fetched(struct sg_qp *qp);
 void sg_check_rq_posted(struct sg_qp *qp, uint32_t before);
 void sg_check_rq_fetched(struct sg_qp *qp);
+/* The entry at 'index' of its shared receive queue. */
+void sg_check_srq_fetched(struct sg_qp *qp, uint32_t index);
 void sg_check_qp_told(struct sg_qp *qp, const struct sg_wc *wc);
 
 /* sq.c; what completes entries is in sq_complete.c, mpe_wr.c and atomic_wr.c. */

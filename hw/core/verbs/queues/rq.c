@@ -111,7 +111,7 @@ static enum sg_wc_status take_shared(struct sg_qp *qp)
     enum sg_wc_status status = fetch(qp, &qp->srq->ring, qp->srq->taken);
 
     if (qp->srq->sums && status != SG_WC_FATAL_ERR) {
-        sg_check_srq_fetched(qp->adapter, qp->srq, qp->srq->taken);
+        sg_check_srq_fetched(qp, qp->srq->taken);
     }
     if (status == SG_WC_FATAL_ERR) {
         sg_srq_fail(qp->adapter, qp->srq, SG_RULE_DMA_RING, "cannot be read");

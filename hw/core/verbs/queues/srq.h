@@ -39,7 +39,6 @@ static inline struct sg_object sg_srq_object(const struct sg_srq *srq)
 
 /* check_entry.c: a doorbell covers entries from 'before' on; the oldest one was copied. */
 void sg_check_srq_posted(struct sg_adapter *a, struct sg_srq *srq, uint32_t before);
-void sg_check_srq_fetched(struct sg_adapter *a, struct sg_srq *srq, uint32_t index);
 
 /* Maximum number of elements of an entry. */
 uint32_t sg_srq_max_sge(const struct sg_adapter *a);
