@@ -39,6 +39,9 @@ transfer.py    copy
 record.py      recordings of a lab while scripts run
 console.py     console, log
 lint.py        reports of the driver checker
+guest_reads.py what a command in a VM prints, with bounds
+elf_names.py   functions of an ELF file of a guest
+processes.py   program counters of processes as functions
 symbols.py     program counters of a recording as functions, files and lines
 explore.py     the explorer on a recording
 packets.py     packets of a capture that brought what a bug names
