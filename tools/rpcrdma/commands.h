@@ -13,11 +13,23 @@ enum {
     STATUS_NO_JUDGEMENT = 3, /* check: no rule is broken, but some cases had no judgement */
 };
 
+enum { RR_PORT_DEFAULT = 20049, RR_UNSET = -1 };
+
 /* "rpcrdma: ..." on standard error; STATUS_TROUBLE, for the caller to return. */
 __attribute__((format(printf, 1, 2))) int trouble(const char *format, ...);
 
 /* Writes and empties it; false: standard output is closed or full. */
 bool write_out(GString *out);
+
+/* HOST, HOST:PORT, [ADDRESS]:PORT; an IPv6 address without brackets has no port. */
+bool split_target(char *target, const char **host, unsigned *port);
+
+struct rr_check_arguments {
+    char *program, *file, *rules, *junit;
+    char **only;
+    gboolean tap, verbose;
+    int reply_ms, quiet_ms; /* RR_UNSET: the default */
+};
 
 int rr_main_check(int argc, char **argv);
 int rr_main_serve(int argc, char **argv);

@@ -14,21 +14,13 @@
 #include "loopback.h"
 #include "port_verbs.h"
 
-enum { PORT = 20049, LIMIT_MAX_MS = 600000 };
+enum { LIMIT_MAX_MS = 600000 };
 
-struct check_arguments {
-    char *program, *file, *rules, *junit;
-    char **only;
-    gboolean tap, verbose;
-    int reply_ms, quiet_ms;
-};
-
-/* HOST, HOST:PORT, [ADDRESS]:PORT; an IPv6 address without brackets has no port. */
-static bool split_target(char *target, const char **host, unsigned *port)
+bool split_target(char *target, const char **host, unsigned *port)
 {
     char *colon = strrchr(target, ':');
     bool brackets = target[0] == '[';
-    guint64 number = PORT;
+    guint64 number = *port;
 
     if (brackets && colon && colon > target && colon[-1] == ']') {
         colon[-1] = '\0';
@@ -60,81 +52,98 @@ static bool show(GString *out)
     return write_out(out) && !fflush(stdout);
 }
 
-static int finish(struct rr_check_run *run, const char *junit)
+static int finish(struct rr_book *book, const char *junit)
 {
     g_autoptr(GError) error = NULL;
-    int status = run->failed ? STATUS_BROKEN : run->in_trouble ? STATUS_NO_JUDGEMENT : STATUS_FINE;
+    int status = book->failed       ? STATUS_BROKEN
+                 : book->in_trouble ? STATUS_NO_JUDGEMENT
+                                    : STATUS_FINE;
 
-    if (!show(run->out) || ferror(stdout)) {
+    rr_book_close(book);
+    if (!show(book->out) || ferror(stdout)) {
         status = trouble("cannot write the report");
     }
-    if (junit && !g_file_set_contents(junit, run->junit->str, (gssize)run->junit->len, &error)) {
+    g_string_free(book->out, true);
+    if (junit && !g_file_set_contents(junit, book->junit->str, (gssize)book->junit->len, &error)) {
         status = trouble("%s", error->message);
+    }
+    if (book->junit) {
+        g_string_free(book->junit, true);
     }
     return status;
 }
 
-static int run(const struct check_arguments *a, const char *target, struct rr_dialer *dialer,
-               const struct rr_service *service)
+static void book_init(struct rr_book *book, const struct rr_check_arguments *a, const char *target)
 {
-    struct rr_check_run r = {
-        .options = { .service = service,
-                     .nfs = rr_service_nfs,
-                     .any_edition = !a->rules,
-                     .edition = a->rules ? rr_edition_of(a->rules) : RR_EDITION_RFC,
-                     .reply_ms = (unsigned)a->reply_ms,
-                     .quiet_ms = (unsigned)a->quiet_ms },
-        .dialer = dialer,
+    *book = (struct rr_book){
         .target = target,
-        .only = a->only,
         .tap = a->tap,
         .verbose = a->verbose,
         .out = g_string_new(NULL),
         .write = show,
         .junit = a->junit ? g_string_new(NULL) : NULL,
     };
-    int status;
-
-    r.options.nfs.file = a->file;
-    if (service == &rr_service_nfs) {
-        r.options.service = &r.options.nfs;
-    }
-    rr_wait_ready(&r);
-    rr_check(&r);
-    status = finish(&r, a->junit);
-    g_string_free(r.out, true);
-    if (r.junit) {
-        g_string_free(r.junit, true);
-    }
-    return status;
 }
 
-static int check_server(const struct check_arguments *a, const char *target)
+static struct rr_check_run server_run(const struct rr_check_arguments *a, struct rr_book *book,
+                                      struct rr_dialer *dialer, const struct rr_service *service)
+{
+    struct rr_check_run r = {
+        .options = { .service = service,
+                     .nfs = rr_service_nfs,
+                     .any_edition = !a->rules,
+                     .edition = a->rules ? rr_edition_of(a->rules) : RR_EDITION_RFC,
+                     .reply_ms = a->reply_ms != RR_UNSET ? (unsigned)a->reply_ms : RR_REPLY_MS,
+                     .quiet_ms = a->quiet_ms != RR_UNSET ? (unsigned)a->quiet_ms : RR_QUIET_MS },
+        .dialer = dialer,
+        .only = a->only,
+        .book = book,
+    };
+
+    r.options.nfs.file = a->file;
+    return r;
+}
+
+static int check_server(const struct rr_check_arguments *a, const char *target)
 {
     g_autofree char *copy = g_strdup(target);
     struct rr_verbs_dialer dialer;
+    struct rr_check_run run;
+    struct rr_book book;
     const char *host;
-    unsigned port;
+    unsigned port = RR_PORT_DEFAULT;
 
     if (!split_target(copy, &host, &port)) {
         return trouble("%s is no HOST, HOST:PORT or [ADDRESS]:PORT", target);
     }
     rr_verbs_dialer_init(&dialer, host, port);
-    return run(a, target, &dialer.dialer,
-               a->program && strcmp(a->program, "nfs") == 0 ? &rr_service_nfs : &rr_service_echo);
+    book_init(&book, a, target);
+    run = server_run(a, &book, &dialer.dialer, &rr_service_echo);
+    if (a->program && strcmp(a->program, "nfs") == 0) {
+        run.options.service = &run.options.nfs;
+    }
+    rr_wait_ready(&run);
+    rr_book_open(&book, rr_check_count(&run));
+    rr_check_all(&run);
+    return finish(&book, a->junit);
 }
 
-static int check_self(const struct check_arguments *a)
+static int check_self(const struct rr_check_arguments *a)
 {
     struct rr_settings settings = rr_settings_default();
     struct rr_loopback loopback;
-    int status;
+    struct rr_check_run run;
+    struct rr_book book;
 
     settings.edition = a->rules ? rr_edition_of(a->rules) : RR_EDITION_RFC;
     rr_loopback_init(&loopback, &settings);
-    status = run(a, "self", &loopback.dialer, &rr_service_echo);
+    book_init(&book, a, "self");
+    run = server_run(a, &book, &loopback.dialer, &rr_service_echo);
+    rr_wait_ready(&run);
+    rr_book_open(&book, rr_check_count(&run));
+    rr_check_all(&run);
     rr_loopback_clear(&loopback);
-    return status;
+    return finish(&book, a->junit);
 }
 
 static int list(void)
@@ -145,8 +154,13 @@ static int list(void)
     return write_out(out) && !fflush(stdout) ? STATUS_FINE : trouble("cannot write the list");
 }
 
+static bool is_limit(int ms)
+{
+    return ms == RR_UNSET || (ms >= 1 && ms <= LIMIT_MAX_MS);
+}
+
 /* NULL, or what is wrong with the arguments. */
-static char *wrong(const struct check_arguments *a)
+static char *wrong(const struct rr_check_arguments *a)
 {
     for (char **id = a->only; id && *id; id++) {
         if (!rr_case_of(*id)) {
@@ -165,14 +179,13 @@ static char *wrong(const struct check_arguments *a)
     if (a->rules && rr_edition_of(a->rules) == RR_EDITIONS) {
         return g_strdup_printf("--rules takes rfc8166, 07 or 06, not %s", a->rules);
     }
-    if (a->reply_ms < 1 || a->reply_ms > LIMIT_MAX_MS || a->quiet_ms < 1 ||
-        a->quiet_ms > LIMIT_MAX_MS) {
+    if (!is_limit(a->reply_ms) || !is_limit(a->quiet_ms)) {
         return g_strdup_printf("--wait and --quiet take 1 to %d milliseconds", LIMIT_MAX_MS);
     }
     return NULL;
 }
 
-static int dispatch(const struct check_arguments *a, int argc, char **argv)
+static int dispatch(const struct rr_check_arguments *a, int argc, char **argv)
 {
     g_autofree char *text = wrong(a);
 
@@ -193,17 +206,18 @@ static int dispatch(const struct check_arguments *a, int argc, char **argv)
 
 int rr_main_check(int argc, char **argv)
 {
-    struct check_arguments a = { .reply_ms = RR_REPLY_MS, .quiet_ms = RR_QUIET_MS };
+    struct rr_check_arguments a = { .reply_ms = RR_UNSET, .quiet_ms = RR_UNSET };
     GOptionEntry entries[] = {
         { "program", 0, 0, G_OPTION_ARG_STRING, &a.program,
-          "echo (default; that of rpcrdma serve) or nfs (NFS version 4.0)", "NAME" },
+          "echo (default; that of rpcrdma serve) or nfs", "NAME" },
         { "file", 0, 0, G_OPTION_ARG_STRING, &a.file,
-          "nfs: a file of at least 20003 octets in the root of the export, which is overwritten",
+          "server, nfs: a file of at least 20003 octets in the root of the export, which is "
+          "overwritten",
           "NAME" },
         { "case", 0, 0, G_OPTION_ARG_STRING_ARRAY, &a.only, "only this case", "ID" },
         { "rules", 0, 0, G_OPTION_ARG_STRING, &a.rules,
           "returned Write chunks of rfc8166, 07 or 06 only (default: any)", "EDITION" },
-        { "wait", 0, 0, G_OPTION_ARG_INT, &a.reply_ms, "for an answer, at most (10000)", "MS" },
+        { "wait", 0, 0, G_OPTION_ARG_INT, &a.reply_ms, "for an answer (10000)", "MS" },
         { "quiet", 0, 0, G_OPTION_ARG_INT, &a.quiet_ms,
           "where no answer is due, listen so long (300)", "MS" },
         { "tap", 0, 0, G_OPTION_ARG_NONE, &a.tap, "report as TAP", NULL },
