@@ -31,6 +31,7 @@ struct rr_check_arguments {
     int reply_ms, quiet_ms; /* RR_UNSET: the default */
 };
 
+int rr_main_call(int argc, char **argv);
 int rr_main_check(int argc, char **argv);
 int rr_main_serve(int argc, char **argv);
 

@@ -2,7 +2,7 @@
 /*
  * rpcrdma decode [--json] [--port PORT]... [--transactions] FILE
  * rpcrdma rules [--json]
- * rpcrdma check, rpcrdma serve: main_check.c, main_serve.c
+ * rpcrdma check, rpcrdma serve, rpcrdma call: main_check.c, main_serve.c, main_call.c
  *
  * docs/rpcrdma.md describes them.  Status 0: no rule is broken; 1: at least one is; 2: wrong
  * arguments, or a file that cannot be read.
@@ -209,6 +209,7 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char **argv);
     } commands[] = {
+        { "call", rr_main_call },
         { "check", rr_main_check },
         { "decode", decode },
         { "rules", rules },
@@ -226,6 +227,7 @@ int main(int argc, char **argv)
           "       rpcrdma check self [OPTION]...\n"
           "       rpcrdma check list\n"
           "       rpcrdma serve [OPTION]...\n"
+          "       rpcrdma call HOST[:PORT] [OPTION]...\n"
           "rpcrdma COMMAND --help explains the options.\n",
           stderr);
     return STATUS_TROUBLE;
