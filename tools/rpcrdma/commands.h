@@ -25,11 +25,17 @@ bool write_out(GString *out);
 bool split_target(char *target, const char **host, unsigned *port);
 
 struct rr_check_arguments {
-    char *program, *file, *rules, *junit;
+    char *program, *file, *rules, *junit, *address, *nfs;
     char **only;
     gboolean tap, verbose;
     int reply_ms, quiet_ms; /* RR_UNSET: the default */
+    int port;
 };
+
+struct rr_book;
+
+/* check client: waits for clients, and enters the cases into the book. */
+int rr_check_client(const struct rr_check_arguments *a, struct rr_book *book);
 
 int rr_main_call(int argc, char **argv);
 int rr_main_check(int argc, char **argv);

@@ -209,11 +209,8 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char **argv);
     } commands[] = {
-        { "call", rr_main_call },
-        { "check", rr_main_check },
-        { "decode", decode },
-        { "rules", rules },
-        { "serve", rr_main_serve },
+        { "call", rr_main_call }, { "check", rr_main_check }, { "decode", decode },
+        { "rules", rules },       { "serve", rr_main_serve },
     };
 
     for (size_t i = 0; argc > 1 && i < SG_ARRAY_SIZE(commands); i++) {
@@ -224,6 +221,7 @@ int main(int argc, char **argv)
     fputs("usage: rpcrdma decode [--json] [--port PORT]... [--transactions] FILE\n"
           "       rpcrdma rules [--json]\n"
           "       rpcrdma check server HOST[:PORT] [OPTION]...\n"
+          "       rpcrdma check client [OPTION]...\n"
           "       rpcrdma check self [OPTION]...\n"
           "       rpcrdma check list\n"
           "       rpcrdma serve [OPTION]...\n"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * rpcrdma check server HOST[:PORT] [OPTION]...: examines a server.
- * rpcrdma check self [OPTION]...: examines our own responder, in this process and without RDMA.
+ * rpcrdma check client [OPTION]...: waits for clients, and examines them.
+ * rpcrdma check self [OPTION]...: examines our own responder and requester, in this process and
+ *   without RDMA.
  * rpcrdma check list: the cases.
  *
  * Status 0: all is well; 1: a rule is broken; 2: wrong arguments, or the JUnit file cannot be
@@ -10,11 +12,14 @@
 #include <stdio.h>
 
 #include "check.h"
+#include "client_cases.h"
 #include "commands.h"
 #include "loopback.h"
+#include "loopback_client.h"
 #include "port_verbs.h"
 
-enum { LIMIT_MAX_MS = 600000 };
+/* In one process all that may come is there at once. */
+enum { LIMIT_MAX_MS = 600000, SELF_QUIET_MS = 5 };
 
 bool split_target(char *target, const char **host, unsigned *port)
 {
@@ -128,21 +133,52 @@ static int check_server(const struct rr_check_arguments *a, const char *target)
     return finish(&book, a->junit);
 }
 
+static int check_client(const struct rr_check_arguments *a)
+{
+    struct rr_book book;
+    int status;
+
+    book_init(&book, a, "client");
+    status = rr_check_client(a, &book);
+    if (status == STATUS_FINE) {
+        return finish(&book, a->junit);
+    }
+    g_string_free(book.out, true);
+    if (book.junit) {
+        g_string_free(book.junit, true);
+    }
+    return status;
+}
+
 static int check_self(const struct rr_check_arguments *a)
 {
     struct rr_settings settings = rr_settings_default();
+    struct rr_requester_settings requester = rr_requester_defaults();
+    struct rr_client_loopback clients;
+    struct rr_client_run client_run;
     struct rr_loopback loopback;
     struct rr_check_run run;
     struct rr_book book;
 
     settings.edition = a->rules ? rr_edition_of(a->rules) : RR_EDITION_RFC;
     rr_loopback_init(&loopback, &settings);
+    rr_client_loopback_init(&clients, &requester);
     book_init(&book, a, "self");
     run = server_run(a, &book, &loopback.dialer, &rr_service_echo);
+    client_run = (struct rr_client_run){
+        .options = { .acceptor = &clients.acceptor,
+                     .source = &rr_source_echo,
+                     .wait_ms = a->reply_ms != RR_UNSET ? (unsigned)a->reply_ms : RR_REPLY_MS,
+                     .quiet_ms = a->quiet_ms != RR_UNSET ? (unsigned)a->quiet_ms : SELF_QUIET_MS },
+        .only = a->only,
+        .book = &book,
+    };
     rr_wait_ready(&run);
-    rr_book_open(&book, rr_check_count(&run));
+    rr_book_open(&book, rr_check_count(&run) + rr_client_check_count(&client_run));
     rr_check_all(&run);
+    rr_client_check_all(&client_run);
     rr_loopback_clear(&loopback);
+    rr_client_loopback_clear(&clients);
     return finish(&book, a->junit);
 }
 
@@ -151,6 +187,7 @@ static int list(void)
     g_autoptr(GString) out = g_string_new(NULL);
 
     rr_list_cases(out);
+    rr_list_client_cases(out);
     return write_out(out) && !fflush(stdout) ? STATUS_FINE : trouble("cannot write the list");
 }
 
@@ -163,7 +200,7 @@ static bool is_limit(int ms)
 static char *wrong(const struct rr_check_arguments *a)
 {
     for (char **id = a->only; id && *id; id++) {
-        if (!rr_case_of(*id)) {
+        if (!rr_case_of(*id) && !rr_client_case_of(*id)) {
             return g_strdup_printf("there is no case %s; see rpcrdma check list", *id);
         }
     }
@@ -178,6 +215,9 @@ static char *wrong(const struct rr_check_arguments *a)
     }
     if (a->rules && rr_edition_of(a->rules) == RR_EDITIONS) {
         return g_strdup_printf("--rules takes rfc8166, 07 or 06, not %s", a->rules);
+    }
+    if (a->port < 1 || a->port > UINT16_MAX) {
+        return g_strdup("--port takes a number from 1 to 65535");
     }
     if (!is_limit(a->reply_ms) || !is_limit(a->quiet_ms)) {
         return g_strdup_printf("--wait and --quiet take 1 to %d milliseconds", LIMIT_MAX_MS);
@@ -195,29 +235,42 @@ static int dispatch(const struct rr_check_arguments *a, int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "server") == 0) {
         return check_server(a, argv[2]);
     }
+    if (argc == 2 && strcmp(argv[1], "client") == 0) {
+        return a->file || a->rules ? trouble("check client takes neither --file nor --rules")
+                                   : check_client(a);
+    }
     if (argc == 2 && strcmp(argv[1], "self") == 0) {
         return a->program ? trouble("check self has the program echo") : check_self(a);
     }
     if (argc == 2 && strcmp(argv[1], "list") == 0) {
         return list();
     }
-    return trouble("check takes: server HOST[:PORT], self, or list; see rpcrdma check --help");
+    return trouble(
+        "check takes: server HOST[:PORT], client, self, or list; see rpcrdma check --help");
 }
 
 int rr_main_check(int argc, char **argv)
 {
-    struct rr_check_arguments a = { .reply_ms = RR_UNSET, .quiet_ms = RR_UNSET };
+    struct rr_check_arguments a = { .port = RR_PORT_DEFAULT,
+                                    .reply_ms = RR_UNSET,
+                                    .quiet_ms = RR_UNSET };
     GOptionEntry entries[] = {
         { "program", 0, 0, G_OPTION_ARG_STRING, &a.program,
-          "echo (default; that of rpcrdma serve) or nfs", "NAME" },
+          "echo (default; that of rpcrdma serve and rpcrdma call) or nfs", "NAME" },
         { "file", 0, 0, G_OPTION_ARG_STRING, &a.file,
           "server, nfs: a file of at least 20003 octets in the root of the export, which is "
           "overwritten",
           "NAME" },
+        { "nfs", 0, 0, G_OPTION_ARG_STRING, &a.nfs,
+          "client, nfs: the NFS server over TCP that answers (127.0.0.1:2049)", "HOST[:PORT]" },
+        { "address", 0, 0, G_OPTION_ARG_STRING, &a.address, "client: listen at this address only",
+          "ADDRESS" },
+        { "port", 0, 0, G_OPTION_ARG_INT, &a.port, "client: listen at this port (20049)", "N" },
         { "case", 0, 0, G_OPTION_ARG_STRING_ARRAY, &a.only, "only this case", "ID" },
         { "rules", 0, 0, G_OPTION_ARG_STRING, &a.rules,
           "returned Write chunks of rfc8166, 07 or 06 only (default: any)", "EDITION" },
-        { "wait", 0, 0, G_OPTION_ARG_INT, &a.reply_ms, "for an answer (10000)", "MS" },
+        { "wait", 0, 0, G_OPTION_ARG_INT, &a.reply_ms,
+          "for an answer (10000), for a client and its Calls (30000)", "MS" },
         { "quiet", 0, 0, G_OPTION_ARG_INT, &a.quiet_ms,
           "where no answer is due, listen so long (300)", "MS" },
         { "tap", 0, 0, G_OPTION_ARG_NONE, &a.tap, "report as TAP", NULL },
@@ -226,8 +279,8 @@ int rr_main_check(int argc, char **argv)
           "what was sent and what came, also where all is well", NULL },
         { NULL },
     };
-    g_autoptr(GOptionContext) context =
-        g_option_context_new("server HOST[:PORT] | self | list - examines a server");
+    g_autoptr(GOptionContext) context = g_option_context_new(
+        "server HOST[:PORT] | client | self | list - examines a server or a client");
     g_autoptr(GError) error = NULL;
     int status;
 
@@ -238,6 +291,8 @@ int rr_main_check(int argc, char **argv)
     g_free(a.file);
     g_free(a.rules);
     g_free(a.junit);
+    g_free(a.address);
+    g_free(a.nfs);
     g_strfreev(a.only);
     return status;
 }
