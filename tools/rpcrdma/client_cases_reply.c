@@ -19,7 +19,23 @@ static void returned(struct rr_client *c)
     }
 }
 
-/* The result goes inline, although a Write chunk was offered: the chunk comes back unused. */
+/* Turns over the octets of the result; twice is not at all. */
+static void turn_result(struct rr_client *c, struct rr_pending *p)
+{
+    struct rr_stream *s = c->codec->stream;
+
+    s->len = p->reply->len;
+    memcpy(s->octets, p->reply->data, p->reply->len);
+    rr_results_find(s, sg_span_of(p->stream->data, p->stream->len));
+    for (uint32_t i = 0; s->items && i < s->item[0].len; i++) {
+        p->reply->data[s->item[0].at + i] ^= 0xff;
+    }
+}
+
+/*
+ * The result goes inline, although a Write chunk was offered: the chunk comes back unused.  Its
+ * memory has been written nevertheless, with something else (RPC-31).
+ */
 static void unused_chunk(struct rr_client *c)
 {
     struct rr_pending *p = rr_client_victim(c, rr_has_small_result,
@@ -28,9 +44,14 @@ static void unused_chunk(struct rr_client *c)
     struct rr_header *h = &c->message;
     size_t len;
 
-    if (!p || !rr_client_build(c, p, &len)) {
+    if (!p) {
         return;
     }
+    turn_result(c, p);
+    if (!rr_client_build(c, p, &len)) {
+        return;
+    }
+    turn_result(c, p);
     *h = r->reply;
     h->proc = RR_MSG;
     h->segments = p->call.segments;

@@ -39,7 +39,7 @@ static const struct rr_rule_row rows[RR_RULES] = {
     ROW(RPC, 28, "4.3.2", RR_DECODE, "A responder uses the Write list for eligible results."),
     ROW(RPC, 29, "4.3.2.2", RR_DECODE, "The next eligible result uses the first free chunk."),
     ROW(RPC, 30, "4.3.2.2", RR_DECODE, "Write chunks without a result come back, unused."),
-    ROW(RPC, 31, "4.3.2.2", RR_NOBODY, "An unused chunk's memory may have been changed."),
+    ROW(RPC, 31, "4.3.2.2", RR_SELF, "An unused chunk's memory may have been changed."),
     ROW(RPC, 32, "4.3.2.3", RR_DECODE, "An empty Write chunk comes back empty."),
     ROW(RPC, 33, "4.3.3", RR_DECODE, "A Call whose Reply may be long offers a Reply chunk."),
     ROW(RPC, 34, "4.3.3", RR_DECODE, "A Reply chunk comes back with its segments, true lengths."),

