@@ -60,6 +60,7 @@ void rr_client_close(struct rr_client *c)
     while ((p = g_queue_pop_head(&c->open))) {
         rr_pending_free(p);
     }
+    g_queue_clear_full(&c->waiting, (GDestroyNotify)g_bytes_unref);
     c->victim = NULL;
     c->wants = NULL;
     if (c->upstream) {
@@ -315,7 +316,7 @@ static void on_upstream(struct rr_client *c, struct sg_span message)
         return;
     }
     if (sg_get_be32(message.p + 4) == RR_CALL) {
-        rr_client_call(c, message, true);
+        rr_client_relay_call(c, message);
         return;
     }
     p = find_open(c, sg_get_be32(message.p));

@@ -91,6 +91,7 @@ struct rr_client {
     /* Calls to the client. */
     struct rr_reverse reverse[RR_REVERSE_MAX];
     unsigned reverses;
+    GQueue waiting;           /* of GBytes: Calls of the upstream that have no credit yet */
     uint32_t reverse_grant;   /* by its newest Reply; 0: none yet */
     uint32_t callback;        /* the program; 0: it has announced none */
     struct rr_header message; /* that is made here */
@@ -137,6 +138,8 @@ void rr_client_release(struct rr_client *c);
 
 /* An RPC Call of ours or of the upstream; false: it does not fit, or too many are open. */
 bool rr_client_call(struct rr_client *c, struct sg_span message, bool relayed);
+/* One of the upstream goes out now, waits for a credit, or is left out. */
+void rr_client_relay_call(struct rr_client *c, struct sg_span message);
 /* A Reply of the client. */
 void rr_client_replied(struct rr_client *c, const struct rr_header *h, enum rr_fault fault,
                        struct sg_span octets);

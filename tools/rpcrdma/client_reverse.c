@@ -33,6 +33,41 @@ static struct rr_reverse *place(struct rr_client *c)
     return c->reverses == RR_REVERSE_MAX ? NULL : &c->reverse[c->reverses++];
 }
 
+static unsigned open_calls(const struct rr_client *c)
+{
+    unsigned open = 0;
+
+    for (unsigned i = 0; i < c->reverses; i++) {
+        open += !c->reverse[i].answered;
+    }
+    return open;
+}
+
+void rr_client_relay_call(struct rr_client *c, struct sg_span message)
+{
+    if (open_calls(c) < SG_MAX(c->reverse_grant, 1)) {
+        rr_client_call(c, message, true);
+    } else if (g_queue_get_length(&c->waiting) == RR_REVERSE_MAX) {
+        rr_client_note(c, "%d Calls to the client wait: one is left out", RR_REVERSE_MAX);
+    } else {
+        g_queue_push_tail(&c->waiting, g_bytes_new(message.p, message.len));
+    }
+}
+
+/* A Reply has come: others may go. */
+static void relay_waiting(struct rr_client *c)
+{
+    while (!c->over && !g_queue_is_empty(&c->waiting) &&
+           open_calls(c) < SG_MAX(c->reverse_grant, 1)) {
+        GBytes *message = g_queue_pop_head(&c->waiting);
+        gsize len;
+        const uint8_t *octets = g_bytes_get_data(message, &len);
+
+        rr_client_call(c, sg_span_of(octets, len), true);
+        g_bytes_unref(message);
+    }
+}
+
 bool rr_client_call(struct rr_client *c, struct sg_span message, bool relayed)
 {
     struct rr_header *h = &c->message;
@@ -93,6 +128,7 @@ void rr_client_replied(struct rr_client *c, const struct rr_header *h, enum rr_f
         rr_client_trouble(c, "%s", c->upstream->why);
         c->over = true;
     }
+    relay_waiting(c);
 }
 
 /* The attributes of a channel: six numbers, and up to one for RDMA. */
