@@ -5,6 +5,11 @@ static const struct rr_cases *const groups[] = {
     &rr_cases_message, &rr_cases_call, &rr_cases_reply, &rr_cases_error, &rr_cases_private,
 };
 
+bool rr_wanted(char **only, const char *id)
+{
+    return !only || g_strv_contains((const char *const *)only, id);
+}
+
 static const struct rr_case *case_at(unsigned n)
 {
     for (size_t g = 0; g < SG_ARRAY_SIZE(groups); g++) {
@@ -43,8 +48,7 @@ void rr_run_case(const struct rr_check_run *run, const struct rr_case *c,
     struct rr_session *s = g_new0(struct rr_session, 1);
     struct rr_opening opening = rr_opening_default();
 
-    memset(verdict, 0, sizeof(*verdict));
-    verdict->log = g_string_new(NULL);
+    rr_verdict_init(verdict);
     if (run->options.private_data.len) {
         opening.octets = &run->options.private_data;
     }
@@ -89,170 +93,29 @@ void rr_wait_ready(const struct rr_check_run *run)
     }
 }
 
-/* ---- Reports ---- */
-
-enum result { PASSED, FAILED, SKIPPED, IN_TROUBLE };
-
-static enum result result_of(const struct rr_verdict *v)
-{
-    return v->findings.count ? FAILED
-           : v->trouble[0]   ? IN_TROUBLE
-           : v->skipped[0]   ? SKIPPED
-                             : PASSED;
-}
-
-static void print_lines(GString *out, const char *text, const char *prefix)
-{
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-
-    for (char **line = lines; *line; line++) {
-        if (**line) {
-            g_string_append_printf(out, "%s%s\n", prefix, *line);
-        }
-    }
-}
-
-/* A case that tries several things may find one breach again and again. */
-static bool found_before(const struct rr_findings *f, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        if (f->found[i].rule == f->found[n].rule &&
-            strcmp(f->found[i].text, f->found[n].text) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void print_finding(GString *out, const struct rr_finding *f, const char *prefix)
-{
-    const struct rr_rule_row *row = rr_rule(f->rule);
-
-    g_string_append_printf(out, "%s%s (%s %s): %s\n%s    %s\n", prefix, row->id,
-                           f->rule >= PVT_01 ? "RFC 8797" : "RFC 8166", row->section, f->text,
-                           prefix, row->text);
-}
-
-/* What a failed case has to say. */
-static void print_details(GString *out, const struct rr_verdict *v, const char *prefix)
-{
-    if (v->trouble[0]) {
-        g_string_append_printf(out, "%scannot judge: %s\n", prefix, v->trouble);
-    }
-    for (unsigned i = 0; i < v->findings.count; i++) {
-        if (!found_before(&v->findings, i)) {
-            print_finding(out, &v->findings.found[i], prefix);
-        }
-    }
-    if (v->findings.left_out) {
-        g_string_append_printf(out, "%s%u more\n", prefix, v->findings.left_out);
-    }
-    print_lines(out, v->log->str, prefix);
-    if (v->lines > RR_LOG_LINES) {
-        g_string_append_printf(out, "%s... %u more lines\n", prefix, v->lines - RR_LOG_LINES);
-    }
-}
-
-static void report_text(struct rr_check_run *run, const struct rr_case *c,
-                        const struct rr_verdict *v, enum result result)
-{
-    static const char *const words[] = { "ok", "BROKEN", "skipped", "TROUBLE" };
-
-    g_string_append_printf(run->out, "%-8s %-22s %s%s%s%s\n", words[result], c->id, c->text,
-                           result == SKIPPED ? " (" : "", result == SKIPPED ? v->skipped : "",
-                           result == SKIPPED ? ")" : "");
-    if (result == FAILED || result == IN_TROUBLE || run->verbose) {
-        print_details(run->out, v, "    ");
-    }
-}
-
-static void report_tap(struct rr_check_run *run, unsigned number, const struct rr_case *c,
-                       const struct rr_verdict *v, enum result result)
-{
-    if (result == FAILED || result == IN_TROUBLE || run->verbose) {
-        print_details(run->out, v, "# ");
-    }
-    g_string_append_printf(run->out, "%sok %u - %s: %s%s%s\n",
-                           result == FAILED || result == IN_TROUBLE ? "not " : "", number, c->id,
-                           c->text, result == SKIPPED ? " # SKIP " : "",
-                           result == SKIPPED ? v->skipped : "");
-}
-
-static void report_junit(struct rr_check_run *run, const struct rr_case *c,
-                         const struct rr_verdict *v, enum result result, double seconds)
-{
-    static const char *const elements[] = { NULL, "failure", "skipped", "error" };
-    g_autoptr(GString) text = g_string_new(NULL);
-    g_autofree char *details = NULL;
-
-    print_details(text, v, "");
-    details = g_markup_escape_text(result == SKIPPED ? v->skipped : text->str, -1);
-    g_string_append_printf(
-        run->junit, "  <testcase classname=\"rpcrdma\" name=\"%s\" time=\"%.3f\">", c->id, seconds);
-    if (result == SKIPPED) {
-        g_string_append_printf(run->junit, "<skipped message=\"%s\"/>", details);
-    } else if (elements[result]) {
-        g_string_append_printf(run->junit, "<%s message=\"%s\">%s</%s>", elements[result],
-                               v->findings.count ? rr_rule(v->findings.found[0].rule)->id
-                                                 : "no judgement",
-                               details, elements[result]);
-    }
-    g_string_append(run->junit, "</testcase>\n");
-}
-
-static bool wanted(const struct rr_check_run *run, const struct rr_case *c)
-{
-    return !run->only || g_strv_contains((const char *const *)run->only, c->id);
-}
-
-static void run_one(struct rr_check_run *run, unsigned number, const struct rr_case *c)
-{
-    unsigned *counts[] = { &run->passed, &run->failed, &run->skipped, &run->in_trouble };
-    gint64 start = g_get_monotonic_time();
-    struct rr_verdict v;
-    enum result result;
-
-    rr_run_case(run, c, &v);
-    result = result_of(&v);
-    ++*counts[result];
-    if (run->tap) {
-        report_tap(run, number, c, &v, result);
-    } else {
-        report_text(run, c, &v, result);
-    }
-    if (run->junit) {
-        report_junit(run, c, &v, result, (double)(g_get_monotonic_time() - start) / 1e6);
-    }
-    g_string_free(v.log, true);
-    if (run->write) {
-        run->write(run->out);
-    }
-}
-
-void rr_check(struct rr_check_run *run)
+unsigned rr_check_count(const struct rr_check_run *run)
 {
     const struct rr_case *c;
-    unsigned number = 0, count = 0;
+    unsigned count = 0;
 
     for (unsigned n = 0; (c = case_at(n)); n++) {
-        count += wanted(run, c);
+        count += rr_wanted(run->only, c->id);
     }
-    if (run->tap) {
-        g_string_append_printf(run->out, "1..%u\n", count);
-    }
-    if (run->junit) {
-        g_string_append(run->junit, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-        g_string_append_printf(run->junit, "<testsuite name=\"rpcrdma\" tests=\"%u\">\n", count);
-    }
+    return count;
+}
+
+void rr_check_all(struct rr_check_run *run)
+{
+    const struct rr_case *c;
+
     for (unsigned n = 0; (c = case_at(n)); n++) {
-        if (wanted(run, c)) {
-            run_one(run, ++number, c);
+        gint64 start = g_get_monotonic_time();
+        struct rr_verdict v;
+
+        if (rr_wanted(run->only, c->id)) {
+            rr_run_case(run, c, &v);
+            rr_book_enter(run->book, c->id, c->text, &v,
+                          (double)(g_get_monotonic_time() - start) / 1e6);
         }
     }
-    if (run->junit) {
-        g_string_append(run->junit, "</testsuite>\n");
-    }
-    g_string_append_printf(run->out, "%s%s: %u ok, %u broken, %u skipped, %u without judgement\n",
-                           run->tap ? "# " : "", run->target, run->passed, run->failed,
-                           run->skipped, run->in_trouble);
 }

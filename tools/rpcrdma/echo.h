@@ -18,7 +18,7 @@
 #include "stream.h"
 
 enum rr_echo {
-    RR_ECHO = 0x20008166,
+    RR_ECHO = RR_PROG_ECHO,
     RR_ECHO_VERSION = 1,
     RR_ECHO_NULL = 0,
     RR_ECHO_READ = 1,

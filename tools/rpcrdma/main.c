@@ -2,7 +2,7 @@
 /*
  * rpcrdma decode [--json] [--port PORT]... [--transactions] FILE
  * rpcrdma rules [--json]
- * rpcrdma bench, check, durable, serve: main_NAME.c
+ * rpcrdma bench, call, check, durable, serve: main_NAME.c
  *
  * docs/rpcrdma.md describes them.  Status 0: no rule is broken; 1: at least one is; 2: wrong
  * arguments, or a file that cannot be read.
@@ -209,8 +209,9 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char **argv);
     } commands[] = {
-        { "bench", rr_main_bench },     { "check", rr_main_check }, { "decode", decode },
-        { "durable", rr_main_durable }, { "rules", rules },         { "serve", rr_main_serve },
+        { "bench", rr_main_bench }, { "call", rr_main_call },       { "check", rr_main_check },
+        { "decode", decode },       { "durable", rr_main_durable }, { "rules", rules },
+        { "serve", rr_main_serve },
     };
 
     for (size_t i = 0; argc > 1 && i < SG_ARRAY_SIZE(commands); i++) {
@@ -221,11 +222,13 @@ int main(int argc, char **argv)
     fputs("usage: rpcrdma decode [--json] [--port PORT]... [--transactions] FILE\n"
           "       rpcrdma rules [--json]\n"
           "       rpcrdma check server HOST[:PORT] [OPTION]...\n"
+          "       rpcrdma check client [OPTION]...\n"
           "       rpcrdma check self [OPTION]...\n"
           "       rpcrdma check list\n"
           "       rpcrdma durable write|verify HOST[:PORT] --file NAME [OPTION]...\n"
           "       rpcrdma bench HOST[:PORT] [OPTION]...\n"
           "       rpcrdma serve [OPTION]...\n"
+          "       rpcrdma call HOST[:PORT] [OPTION]...\n"
           "rpcrdma COMMAND --help explains the options.\n",
           stderr);
     return STATUS_TROUBLE;

@@ -108,7 +108,7 @@ struct rr_counts rr_responder_counts(const struct rr_responder *r)
 }
 
 /* What a header alone asks for. */
-static enum rr_outcome examine(const struct rr_responder *r, enum rr_fault fault)
+enum rr_outcome rr_examine(const struct rr_responder *r, enum rr_fault fault)
 {
     bool old = r->settings.edition == RR_EDITION_06;
 
@@ -187,7 +187,7 @@ static bool say_error(struct rr_responder *r, enum rr_err err)
 static bool treat(struct rr_responder *r, struct sg_span message)
 {
     enum rr_fault fault = rr_header_parse(message, &r->call);
-    enum rr_outcome outcome = examine(r, fault);
+    enum rr_outcome outcome = rr_examine(r, fault);
     size_t len = 0;
 
     r->reply.xid = r->call.xid;

@@ -21,6 +21,7 @@ struct rr_responder {
     struct rr_region send; /* one Send */
     struct rr_stream *stream;
     struct rr_echo_memory memory;
+    bool likes_long; /* a Reply goes into its Reply chunk, however short it is */
 };
 
 /* How the treatment of a message ended. */
@@ -31,6 +32,9 @@ enum rr_outcome {
     RR_SAY_CHUNK,  /* RDMA_ERROR, ERR_CHUNK */
     RR_DISCONNECT, /* the connection is over */
 };
+
+/* What a header alone asks for. */
+enum rr_outcome rr_examine(const struct rr_responder *r, enum rr_fault fault);
 
 /* Makes the unreduced stream in r->in: the inline part, and what the Read list has. */
 enum rr_outcome rr_gather(struct rr_responder *r, struct sg_span payload);

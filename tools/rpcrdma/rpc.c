@@ -5,7 +5,14 @@
 
 #include "rpc_xdr.h"
 
-enum { RPC_VERSION = 2, NFS3_READLINK = 5, NFS3_READ = 6, NFS3_WRITE = 7, NFS3_SYMLINK = 10 };
+enum {
+    RPC_VERSION = 2,
+    NFS3_READLINK = 5,
+    NFS3_READ = 6,
+    NFS3_WRITE = 7,
+    NFS3_SYMLINK = 10,
+    CB_SEQUENCE = 11
+};
 
 static void open_stream(XDR *x, struct sg_span in)
 {
@@ -80,6 +87,29 @@ static const struct operation nfs3[] = {
     { "LINK", "sss", RR_NONE },   { "READDIR", "", RR_NONE },    { "READDIRPLUS", "", RR_NONE },
     { "FSSTAT", "s", RR_NONE },   { "FSINFO", "s", RR_NONE },    { "PATHCONF", "s", RR_NONE },
     { "COMMIT", "sdw", RR_NONE },
+};
+
+/* echo.h */
+static const struct operation echo[] = {
+    { "NULL", "", RR_NONE },  { "READ", "wR", RR_SOME }, { "WRITE", "wD", RR_NONE },
+    { "LIST", "w", RR_NONE }, { "TWO", "RR", RR_SOME },
+};
+
+/* Callbacks, by number; RFC 8881 section 20, RFC 7862 section 16. */
+static const char *const callbacks[] = {
+    [3] = "CB_GETATTR",
+    [4] = "CB_RECALL",
+    [5] = "CB_LAYOUTRECALL",
+    [6] = "CB_NOTIFY",
+    [7] = "CB_PUSH_DELEG",
+    [8] = "CB_RECALL_ANY",
+    [9] = "CB_RECALLABLE_OBJ_AVAIL",
+    [10] = "CB_RECALL_SLOT",
+    [11] = "CB_SEQUENCE",
+    [12] = "CB_WANTS_CANCELLED",
+    [13] = "CB_NOTIFY_LOCK",
+    [14] = "CB_NOTIFY_DEVICEID",
+    [15] = "CB_OFFLOAD",
 };
 
 /* By number; RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15, RFC 8276. */
@@ -272,6 +302,63 @@ static void describe_nfs3(struct walk *w, uint32_t proc)
     w->info->last = proc == NFS3_WRITE;
 }
 
+static void describe_echo(struct walk *w, uint32_t proc)
+{
+    const struct operation *op = proc < SG_ARRAY_SIZE(echo) ? &echo[proc] : NULL;
+
+    if (!op) {
+        add_name(w->info, " procedure %u", proc);
+        return;
+    }
+    add_name(w->info, " %s", op->name);
+    w->info->results = op->result;
+    w->info->arguments = proc == 2 ? RR_SOME : RR_NONE;
+    w->info->complete = arguments(w, op->form);
+    w->info->last = proc == 2;
+}
+
+/* The session, sequence, slot, highest slot, "cache this", referring calls. */
+static bool skip_cb_sequence(struct walk *w)
+{
+    u_int lists, calls;
+
+    if (!skip(w, 16 + 4 * 4) || !xdr_u_int(&w->x, &lists)) {
+        return false;
+    }
+    for (u_int i = 0; i < SG_MIN(lists, RR_OPS_MAX); i++) {
+        if (!skip(w, 16) || !xdr_u_int(&w->x, &calls) || !skip(w, 8 * (uint64_t)calls)) {
+            return false;
+        }
+    }
+    return lists <= RR_OPS_MAX;
+}
+
+/* Callbacks have no DDP-eligible items (RFC 8267 section 6.5). */
+static void describe_callback(struct walk *w, uint32_t proc)
+{
+    u_int tag, minor, ident, count, number;
+
+    w->info->arguments = w->info->results = RR_NONE;
+    add_name(w->info, proc ? " CB_COMPOUND" : " CB_NULL");
+    if (proc != 1 || !xdr_u_int(&w->x, &tag) || !skip(w, padded(tag)) ||
+        !xdr_u_int(&w->x, &minor) || !xdr_u_int(&w->x, &ident) || !xdr_u_int(&w->x, &count)) {
+        return;
+    }
+    for (u_int i = 0; i < SG_MIN(count, RR_OPS_MAX); i++) {
+        if (!xdr_u_int(&w->x, &number)) {
+            return;
+        }
+        add_name(w->info, " %s",
+                 number < SG_ARRAY_SIZE(callbacks) && callbacks[number] ? callbacks[number] : "?");
+        if (number != CB_SEQUENCE || !skip_cb_sequence(w)) {
+            if (i + 1 < count) {
+                add_name(w->info, " ...");
+            }
+            return;
+        }
+    }
+}
+
 static void describe_compound(struct walk *w)
 {
     struct rr_call_info *info = w->info;
@@ -328,7 +415,11 @@ void rr_call_describe(const struct rr_rpc *rpc, struct sg_span stream, const str
         add_name(info, "NFS3");
         describe_nfs3(&w, rpc->proc);
     } else if (rpc->prog == RR_PROG_NFS_CALLBACK) {
-        add_name(info, "NFS4 callback %s", rpc->proc ? "CB_COMPOUND" : "CB_NULL");
+        add_name(info, "NFS4 callback");
+        describe_callback(&w, rpc->proc);
+    } else if (rpc->prog == RR_PROG_ECHO) {
+        add_name(info, "echo");
+        describe_echo(&w, rpc->proc);
     } else {
         add_name(info, "program %u version %u procedure %u", rpc->prog, rpc->vers, rpc->proc);
     }

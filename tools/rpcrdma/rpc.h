@@ -17,6 +17,7 @@ enum rr_rpc_limits {
     RR_PROG_NFS = 100003,
     RR_PROG_NFS_CALLBACK = 0x40000000,
     RR_PROG_NFSACL = 100227,
+    RR_PROG_ECHO = 0x20008166, /* echo.h */
     RR_ITEMS_MAX = 8,
     RR_OPS_MAX = 64, /* of a COMPOUND; more are not looked at */
     RR_NAME_MAX = 200,

@@ -111,7 +111,7 @@ enum rr_outcome rr_scatter(struct rr_responder *r, size_t *len)
     reduce(s, reduced);
     h->proc = RR_MSG;
     head = rr_header_emit(h, r->send.octets, r->send.len);
-    if (head && head + s->len > r->reply_threshold) {
+    if (head && (head + s->len > r->reply_threshold || (r->likes_long && h->has_reply))) {
         if (!h->has_reply || rr_chunk_octets(&r->call, &r->call.reply) < s->len) {
             return RR_SAY_CHUNK;
         }

@@ -6,27 +6,20 @@
 
 void rr_note(struct rr_session *s, const char *format, ...)
 {
-    struct rr_verdict *v = s->verdict;
     va_list ap;
 
-    if (v->lines++ >= RR_LOG_LINES) {
-        return;
-    }
     va_start(ap, format);
-    g_string_append_vprintf(v->log, format, ap);
+    rr_verdict_note(s->verdict, format, ap);
     va_end(ap);
-    g_string_append_c(v->log, '\n');
 }
 
 bool rr_trouble(struct rr_session *s, const char *format, ...)
 {
     va_list ap;
 
-    if (!s->verdict->trouble[0]) {
-        va_start(ap, format);
-        vsnprintf(s->verdict->trouble, sizeof(s->verdict->trouble), format, ap);
-        va_end(ap);
-    }
+    va_start(ap, format);
+    rr_verdict_trouble(s->verdict, format, ap);
+    va_end(ap);
     return false;
 }
 

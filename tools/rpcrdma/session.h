@@ -12,11 +12,11 @@
 #include "responder.h"
 #include "rules.h"
 #include "service.h"
+#include "verdict.h"
 
 enum rr_session_limits {
     RR_LOANS_MAX = 16,
     RR_LOAN_ROOM = 1024 * 1024, /* octets of one loan */
-    RR_LOG_LINES = 200,         /* of one case; further ones are counted */
     RR_ASKED_CREDITS = 32,
     RR_FILL = 0xa5,      /* what lent memory holds before the peer writes */
     RR_REPLY_MS = 10000, /* default: how long a Reply may take */
@@ -31,14 +31,6 @@ struct rr_check_options {
     bool any_edition; /* both forms of returned chunks are fine */
     unsigned reply_ms, quiet_ms;
     struct sg_span private_data; /* of cases that are not about private data; empty: ours */
-};
-
-struct rr_verdict {
-    struct rr_findings findings;
-    char trouble[RR_WHY]; /* the tool could not go on: no judgement */
-    char skipped[RR_WHY]; /* the case does not apply, for this reason */
-    GString *log;         /* what was sent and what came, a line each */
-    unsigned lines;
 };
 
 struct rr_session {

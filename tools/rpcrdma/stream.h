@@ -9,7 +9,7 @@
 #include "rpc.h"
 
 enum rr_stream_limits {
-    RR_STREAM_ROOM = 128 * 1024,
+    RR_STREAM_ROOM = 1152 * 1024, /* NFS of Linux: 1 MiB of data, and what is around it */
     RR_STREAM_ITEMS = 2,
 };
 

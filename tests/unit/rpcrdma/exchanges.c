@@ -103,6 +103,24 @@ void null_call(struct maker *m, enum rr_dir dir, uint32_t xid)
     send_message(m, dir, header(xid, RR_MSG), call3(xid, NFS3_NULL));
 }
 
+void callback_call(struct maker *m, uint32_t xid)
+{
+    GByteArray *a = g_byte_array_new();
+
+    words(a, W(xid), W(RR_CALL), W(2), W(RR_PROG_NFS_CALLBACK), W(1), W(1), W(0), W(0), W(0), W(0),
+          END);
+    /* No tag, minor version 1, no identifier, two operations; CB_SEQUENCE. */
+    words(a, W(0), W(1), W(0), W(2), W(11), END);
+    filler(a, 16 + 4 * 4);
+    /* Referring calls: of one session, one; CB_RECALL. */
+    words(a, W(1), END);
+    filler(a, 16);
+    words(a, W(1), W(7), W(0), W(4), END);
+    filler(a, 20);
+    file_handle(a);
+    send_message(m, RR_BACK, header(xid, RR_MSG), a);
+}
+
 void null_reply(struct maker *m, enum rr_dir dir, uint32_t xid, uint32_t credit)
 {
     struct rr_header *h = header(xid, RR_MSG);

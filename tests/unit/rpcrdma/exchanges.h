@@ -40,6 +40,8 @@ struct rr_header *header(uint32_t xid, uint32_t proc);
 
 /* NFS NULL: Call and Reply.  They are also sent apart. */
 void null_call(struct maker *m, enum rr_dir dir, uint32_t xid);
+/* CB_SEQUENCE and CB_RECALL, from the server. */
+void callback_call(struct maker *m, uint32_t xid);
 void null_reply(struct maker *m, enum rr_dir dir, uint32_t xid, uint32_t credit);
 void null3(struct maker *m, uint32_t xid);
 

@@ -16,7 +16,7 @@ static bool lie_in_send(struct liar *l, struct rr_post post)
     m->fault = rr_header_parse(octets, &m->h);
     m->rest_len = octets.len - m->h.len;
     memcpy(m->rest, octets.p + m->h.len, m->rest_len);
-    m->swallow = false;
+    m->swallow = m->twice = false;
     m->invalidate = post.work == RR_WORK_SEND_INV;
     l->lie->sends(m);
     if (m->swallow) {
@@ -30,6 +30,16 @@ static bool lie_in_send(struct liar *l, struct rr_post post)
     if (m->invalidate && post.work == RR_WORK_SEND) {
         post.work = RR_WORK_SEND_INV;
         post.stag = l->stag;
+    }
+    if (m->twice) {
+        if (!l->inner->ops->post(l->inner, &post)) {
+            return false;
+        }
+        m->h.xid ^= 0x1000;
+        rr_header_emit(&m->h, l->out, sizeof(l->out));
+        if (m->rest_len) {
+            sg_put_be32(l->out + m->h.len, m->h.xid);
+        }
     }
     return l->inner->ops->post(l->inner, &post);
 }
@@ -70,11 +80,17 @@ static bool liar_post(struct rr_port *port, const struct rr_post *post)
     struct rr_post changed = *post;
     bool done;
 
+    if (l->stopped) {
+        return true;
+    }
     if (post->work <= RR_WORK_SEND_INV && l->lie->mute) {
         return rr_port_fails(port, "it cannot send");
     }
     if (post->work <= RR_WORK_SEND_INV && l->lie->scribbles && !scribble(l)) {
         return false;
+    }
+    if (post->work <= RR_WORK_SEND_INV && post->len >= 4) {
+        l->sent = sg_get_be32(post->local->octets + post->at);
     }
     if (post->work <= RR_WORK_SEND_INV && l->lie->sends) {
         return lie_in_send(l, changed);
@@ -94,7 +110,7 @@ static bool liar_post(struct rr_port *port, const struct rr_post *post)
 
 static bool liar_repost(struct rr_port *port, unsigned slot)
 {
-    return of(port)->inner->ops->repost(of(port)->inner, slot);
+    return of(port)->lie->keeps_receives || of(port)->inner->ops->repost(of(port)->inner, slot);
 }
 
 static bool liar_reg(struct rr_port *port, struct rr_region *region)
@@ -105,6 +121,21 @@ static bool liar_reg(struct rr_port *port, struct rr_region *region)
 static void liar_dereg(struct rr_port *port, struct rr_region *region)
 {
     of(port)->inner->ops->dereg(of(port)->inner, region);
+}
+
+/* RDMA_ERROR, ERR_CHUNK, with the message's XID. */
+static void say_error(struct liar *l, struct sg_span message)
+{
+    struct rr_region region = { .octets = l->out, .len = sizeof(l->out) };
+    struct rr_post post = { .work = RR_WORK_SEND, .local = &region, .len = RR_ERR_CHUNK_LEN };
+
+    memset(l->out, 0, RR_ERR_CHUNK_LEN);
+    memcpy(l->out, message.p, SG_MIN(message.len, 4));
+    l->out[7] = RR_VERSION;
+    l->out[11] = 1;
+    l->out[15] = RR_ERROR;
+    l->out[19] = RR_ERR_CHUNK;
+    l->inner->ops->post(l->inner, &post);
 }
 
 static enum rr_event_kind liar_poll(struct rr_port *port, unsigned ms, struct rr_event *event)
@@ -125,6 +156,14 @@ static enum rr_event_kind liar_poll(struct rr_port *port, unsigned ms, struct rr
         l->stag = m->h.segments ? m->h.segment[0].handle : 0;
         l->stag = m->h.reads ? m->h.read[0].segment.handle : l->stag;
     }
+    if (l->lie->ends && l->lie->ends(l, event->octets)) {
+        l->inner->ops->close(l->inner);
+        return RR_EVENT_CLOSED;
+    }
+    if (l->lie->answers && l->lie->answers(l, event->octets)) {
+        say_error(l, event->octets);
+    }
+    l->stopped |= l->lie->stops && l->lie->stops(l, event->octets);
     if (l->lie->receives) {
         l->lie->receives((uint8_t *)event->octets.p, &event->octets.len, &swallow);
     }
@@ -149,13 +188,19 @@ static const struct rr_port_ops liar_ops = {
     .close = liar_close,
 };
 
+void liar_wrap(struct liar *liar, const struct lie *lie, struct rr_port *port)
+{
+    liar->lie = lie;
+    liar->port = *port;
+    liar->port.ops = &liar_ops;
+    liar->inner = port;
+}
+
 static struct rr_port *wrap(struct rr_port *port, void *arg)
 {
     struct liar *l = arg;
 
-    l->port = *port;
-    l->port.ops = &liar_ops;
-    l->inner = port;
+    liar_wrap(l, l->lie, port);
     if (l->lie->starts) {
         l->lie->starts(l->loopback, &l->port);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A responder that errs in one way: its port changes what goes through it. */
+/* A responder or a requester that errs in one way: its port changes what goes through it. */
 #ifndef SG_TESTS_RPCRDMA_LIAR_H
 #define SG_TESTS_RPCRDMA_LIAR_H
 
@@ -16,8 +16,11 @@ struct liar_message {
     uint8_t rest[LIAR_ROOM]; /* what follows the header */
     size_t rest_len;
     bool swallow; /* it does not go out */
+    bool twice;   /* it goes out again, with another XID */
     bool invalidate;
 };
+
+struct liar;
 
 struct lie {
     const char *name;
@@ -31,7 +34,12 @@ struct lie {
     bool scribbles; /* before it answers, it writes to the first chunk that the Call offers */
     bool mute;      /* its Sends fail */
     void (*starts)(struct rr_loopback *loopback, struct rr_port *liar);
-    uint32_t credits; /* 0: the default */
+    /* Messages that end the connection; that are answered with RDMA_ERROR; the end of all Sends. */
+    bool (*ends)(const struct liar *l, struct sg_span message);
+    bool (*answers)(const struct liar *l, struct sg_span message);
+    bool (*stops)(const struct liar *l, struct sg_span message);
+    bool keeps_receives; /* they are not posted again */
+    uint32_t credits;    /* 0: the default */
     enum rr_edition edition;
 };
 
@@ -45,8 +53,12 @@ struct liar {
     uint32_t stag;             /* of the newest Call */
     struct rr_segment offered; /* its first segment for results; of length 0: none */
     unsigned scribbled;
+    uint32_t sent; /* XID of the newest Send */
+    bool stopped;
 };
 
+/* For any side of a connection. */
+void liar_wrap(struct liar *liar, const struct lie *lie, struct rr_port *port);
 void liar_init(struct liar *liar, struct rr_loopback *loopback, const struct lie *lie);
 
 #endif

@@ -95,6 +95,23 @@ static void json__transactions(void)
     maker_free(&m);
 }
 
+/* The server calls on the client's connection, with an XID that the client uses, too. */
+static void callbacks__by_direction(void)
+{
+    maker_init(&m);
+    maker_open(&m);
+    null3(&m, 1);
+    null_call(&m, RR_OUT, 7);
+    callback_call(&m, 7);
+    null_reply(&m, RR_OUT, 7, 1);
+    null_reply(&m, RR_BACK, 7, GRANT);
+    maker_finish(&m);
+    contains("XID 0x00000007 from the client: NFS3 NULL\n");
+    contains("XID 0x00000007 from the server: NFS4 callback CB_COMPOUND CB_SEQUENCE CB_RECALL\n");
+    contains("3 transactions, 0 without a Reply, 0 breaches\n");
+    maker_free(&m);
+}
+
 static void only_what_is_broken(void)
 {
     maker_init(&m);
@@ -418,6 +435,7 @@ static void bad_crc(void)
 static const struct t_case cases[] = {
     { "text: chunks, placements, invalidation", text__transactions },
     { "JSON", json__transactions },
+    { "callbacks are told from Calls by their direction", callbacks__by_direction },
     { "without --transactions only what is broken is printed", only_what_is_broken },
     { "private data of both sides, present, absent and unsound", all_forms },
     { "other private data after a reconnect", forms_change },

@@ -139,9 +139,9 @@ static void arguments(void)
 
 static void check__arguments(void)
 {
-    expect("check", 2, "check takes: server HOST[:PORT], self, or list");
-    expect("check server", 2, "check takes: server HOST[:PORT], self, or list");
-    expect("check self again", 2, "check takes: server HOST[:PORT], self, or list");
+    expect("check", 2, "check takes: server HOST[:PORT], client, self, or list");
+    expect("check server", 2, "check takes: server HOST[:PORT], client, self, or list");
+    expect("check self again", 2, "check takes: server HOST[:PORT], client, self, or list");
     expect("check self --case nul", 2, "there is no case nul; see rpcrdma check list");
     expect("check self --program nfs", 2, "check self has the program echo");
     expect("check self --program smb", 2, "--program takes nfs or echo, not smb");
@@ -157,6 +157,21 @@ static void check__arguments(void)
            "our private data present (R=1, send 1024, receive 262144)");
     expect("serve --private-data xy", 2, "--private-data takes 1 to 148 octets as hex");
     expect("serve --private-data 00 --invalidate", 2, "--private-data says it all");
+    expect("check client now", 2, "check takes: server HOST[:PORT], client, self, or list");
+    expect("check client --port 0", 2, "--port takes a number from 1 to 65535");
+    expect("check client --file x", 2, "--file needs --program nfs");
+    expect("check client --program nfs --file x", 2,
+           "check client takes none of --file, --private");
+    expect("check client --rules 07", 2, "check client takes none of --file, --private-data, ");
+    expect("check client --private-data f6", 2, "check client takes none of --file, --private");
+    expect("check client --nfs beta", 2, "--nfs needs --program nfs");
+    expect("check client --program nfs --nfs beta:x", 2, "is no HOST, HOST:PORT or [ADDRESS]");
+    expect("call", 2, "call takes HOST[:PORT]; see rpcrdma call --help");
+    expect("call :20049", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
+    expect("call x --count -1", 2, "--count takes a number from 0");
+    expect("call x --seconds 0", 2, "--seconds takes a number from 1 to 86400");
+    expect("call x --at-once 33", 2, "--at-once takes a number from 1 to 32");
+    expect("call x --inline 1000", 2, "--inline takes a multiple of 1024");
     expect("serve now", 2, "serve takes no argument such as now");
     expect("serve --rules 08", 2, "--rules takes rfc8166, 07 or 06, not 08");
     expect("serve --port 65536", 2, "--port takes a number from 1 to 65535");
@@ -189,6 +204,10 @@ static void check__self(void)
     expect("check self --tap --case null --case msgp", 0, "1..2\nok 1 - null: a Call without");
     expect("check self --verbose --case msgp", 0, "    sent: RDMA_MSGP, 76 octets\n    came: ");
     expect("check self --rules 07 --case unused-segments", 0, "self: 1 ok, 0 broken");
+    expect("check list", 0, "client-err-vers        RPC-25  ERR_VERS ends its Call");
+    expect("check self --tap --case client-msgp --case null", 0,
+           "1..2\nok 1 - null: a Call without chunks gets its Reply\nok 2 - client-msgp: RDMA_M");
+    expect("check self --verbose --case client-short", 0, "    sent: 24 octets, 24 octets\n");
 
     arguments = g_strdup_printf("check self --junit %s --case null", path);
     expect(arguments, 0, "self: 1 ok");
@@ -205,6 +224,9 @@ static void check__no_server(void)
 {
     expect("check server 127.0.0.1:1 --case null", 3, "cannot judge: no connection: ");
     expect("check server 127.0.0.1:1 --tap --case null", 3, "not ok 1 - null");
+    expect("call 127.0.0.1:1", 2, "rpcrdma: no connection: ");
+    /* Not a port that can be had; without an RDMA device none can. */
+    expect("check client --address 192.0.2.1", 2, "rpcrdma: cannot listen at port 20049: ");
 }
 
 /* docs/rpcrdma.md has the same rules, sections and texts. */

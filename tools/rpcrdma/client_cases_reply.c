@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Replies in all forms that the documents know, and at the edges of what fits. */
+#include "client_cases.h"
+
+enum { VERIFIER_AT = 12, VERIFIER_MAX = 400 };
+
+/* Write chunks come back with all segments, or with those that were used. */
+static void returned(struct rr_client *c)
+{
+    struct rr_pending *p = rr_client_victim(c, rr_has_unused_segment,
+                                            "Call with a segment that its result leaves unused");
+
+    if (p) {
+        c->codec->settings.edition = (enum rr_edition)c->arg;
+        if (rr_client_answer(c, p)) {
+            rr_client_goes_on(c, false);
+        }
+        c->codec->settings.edition = RR_EDITION_RFC;
+    }
+}
+
+/* Turns over the octets of the result; twice is not at all. */
+static void turn_result(struct rr_client *c, struct rr_pending *p)
+{
+    struct rr_stream *s = c->codec->stream;
+
+    s->len = p->reply->len;
+    memcpy(s->octets, p->reply->data, p->reply->len);
+    rr_results_find(s, sg_span_of(p->stream->data, p->stream->len));
+    for (uint32_t i = 0; s->items && i < s->item[0].len; i++) {
+        p->reply->data[s->item[0].at + i] ^= 0xff;
+    }
+}
+
+/*
+ * The result goes inline, although a Write chunk was offered: the chunk comes back unused.  Its
+ * memory has been written nevertheless, with something else (RPC-31).
+ */
+static void unused_chunk(struct rr_client *c)
+{
+    struct rr_pending *p = rr_client_victim(c, rr_has_small_result,
+                                            "Call with a Write chunk whose result fits inline");
+    struct rr_responder *r = c->codec;
+    struct rr_header *h = &c->message;
+    size_t len;
+
+    if (!p) {
+        return;
+    }
+    turn_result(c, p);
+    if (!rr_client_build(c, p, &len)) {
+        return;
+    }
+    turn_result(c, p);
+    *h = r->reply;
+    h->proc = RR_MSG;
+    h->segments = p->call.segments;
+    memcpy(h->chunk, p->call.chunk, sizeof(h->chunk));
+    memcpy(h->segment, p->call.segment, sizeof(h->segment));
+    for (unsigned i = 0; i < h->segments; i++) {
+        h->segment[i].length = 0;
+    }
+    if (rr_client_send_message(c, h, sg_span_of(p->reply->data, p->reply->len),
+                               "a Reply with its result inline")) {
+        rr_client_granted(c, h->credit);
+        rr_client_forget(c, p);
+        rr_client_goes_on(c, false);
+    }
+}
+
+static void spare_reply_chunk(struct rr_client *c)
+{
+    struct rr_pending *p = rr_client_victim(c, rr_has_spare_reply_chunk,
+                                            "Call with a Reply chunk that its Reply does not need");
+
+    if (p) {
+        c->codec->likes_long = c->arg;
+        if (rr_client_answer(c, p)) {
+            rr_client_goes_on(c, false);
+        }
+        c->codec->likes_long = false;
+    }
+}
+
+/* The verifier of the RPC Reply gets as many octets as are missing. */
+static void full_reply(struct rr_client *c)
+{
+    struct rr_pending *p =
+        rr_client_victim(c, rr_can_fill, "Call whose Reply nearly fills the inline threshold");
+    uint8_t zeros[VERIFIER_MAX] = { 0 };
+    uint32_t missing;
+    size_t len;
+
+    if (!p || !rr_client_build(c, p, &len)) {
+        return;
+    }
+    missing = (uint32_t)((c->codec->reply_threshold - len) & ~3u);
+    sg_assert(missing <= VERIFIER_MAX);
+    {
+        g_autoptr(GByteArray) stream = g_byte_array_new();
+        uint8_t count[4];
+
+        sg_put_be32(count, missing);
+        g_byte_array_append(stream, p->reply->data, VERIFIER_AT + 4);
+        g_byte_array_append(stream, count, sizeof(count));
+        g_byte_array_append(stream, zeros, missing);
+        g_byte_array_append(stream, p->reply->data + VERIFIER_AT + 8,
+                            p->reply->len - VERIFIER_AT - 8);
+        if (!rr_client_send_message(c, &c->codec->reply, sg_span_of(stream->data, stream->len),
+                                    "a Reply that fills the threshold")) {
+            rr_find(rr_client_findings(c), c->rule, "the Reply could not be sent: %s",
+                    c->port->why);
+            return;
+        }
+    }
+    rr_client_granted(c, c->codec->reply.credit);
+    rr_client_forget(c, p);
+    rr_client_goes_on(c, false);
+}
+
+static const struct rr_client_case cases[] = {
+    { "client-returned-all", "a Write chunk that comes back with unused segments (06, RFC 8166)",
+      RPC_15, returned, .arg = RR_EDITION_RFC },
+    { "client-returned-used", "a Write chunk that comes back without unused segments (07)", RPC_15,
+      returned, .arg = RR_EDITION_07 },
+    { "client-unused-chunk", "a Write chunk that comes back unused, the result inline", RPC_30,
+      unused_chunk },
+    { "client-spare-inline", "a Reply chunk that comes back unused, the Reply inline", RPC_34,
+      spare_reply_chunk, .arg = false },
+    { "client-spare-long", "a short Reply in a Reply chunk", RPC_34, spare_reply_chunk,
+      .arg = true },
+    { "client-full-reply", "a Reply of exactly the inline threshold", RPC_06, full_reply },
+    { "client-full-reply-1024", "likewise, with a threshold of 1024 octets", RPC_06, full_reply,
+      .fresh = true, .inline_size = RR_SIZE_MIN },
+};
+
+const struct rr_client_cases rr_client_cases_reply = { cases, SG_ARRAY_SIZE(cases) };

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Calls to the client on its own connection (RFC 8167). */
+#include "client_cases.h"
+
+enum { CALLBACK_VERSION = 1, CB_NULL = 0, CB_COMPOUND = 1, UNKNOWN_PROC = 99, AT_ONCE_MAX = 4 };
+
+/* Makes the Call of that procedure; its XID. */
+static bool call(struct rr_client *c, uint32_t xid, uint32_t proc)
+{
+    struct rr_stream *s = c->codec->stream;
+
+    if (proc == CB_COMPOUND && c->callback != RR_ECHO) {
+        rr_stream_call_sys(s, xid, c->callback, CALLBACK_VERSION, proc, 4);
+        rr_put_counted(s, SG_SPAN_NONE); /* tag */
+        rr_put_word(s, 1);               /* minor version */
+        rr_put_word(s, 0);               /* identifier, for version 4.0 */
+        rr_put_word(s, 0);               /* operations */
+    } else {
+        rr_stream_call(s, xid, c->callback, CALLBACK_VERSION, proc);
+        if (proc == RR_ECHO_READ && c->callback == RR_ECHO) {
+            rr_put_word(s, 0);
+            rr_put_word(s, AT_ONCE_MAX);
+        }
+    }
+    return rr_client_call(c, sg_span_of(s->octets, s->len), false);
+}
+
+/* Waits until all Calls to the client are answered. */
+static bool all_answered(struct rr_client *c)
+{
+    gint64 end = rr_client_now(c) + 1000 * (gint64)c->o->wait_ms;
+    unsigned open;
+
+    do {
+        open = 0;
+        for (unsigned i = 0; i < c->reverses; i++) {
+            open += !c->reverse[i].answered && !c->reverse[i].relayed;
+        }
+        if (!open) {
+            return true;
+        }
+        if (rr_client_turn(c, RR_CLIENT_TURN_MS) == RR_EVENT_CLOSED) {
+            rr_find(rr_client_findings(c), c->rule, "the client ended the connection");
+            return false;
+        }
+    } while (rr_client_now(c) < end);
+    rr_find(rr_client_findings(c), c->rule, "%u Calls to the client got no Reply within %u ms",
+            open, c->o->wait_ms);
+    return false;
+}
+
+/* A client with callbacks, which is in the midst of a Call. */
+static struct rr_pending *midst(struct rr_client *c)
+{
+    struct rr_pending *p = rr_client_victim(c, rr_is_harmless, "Call");
+
+    if (p && !c->callback) {
+        snprintf(c->verdict->skipped, sizeof(c->verdict->skipped),
+                 "the client has announced no callbacks on this connection");
+        return NULL;
+    }
+    return p;
+}
+
+/* All was executed, and the Call in the midst of which it happened goes on. */
+static void finish(struct rr_client *c, struct rr_pending *p, bool executed)
+{
+    if (!all_answered(c)) {
+        return;
+    }
+    for (unsigned i = 0; i < c->reverses; i++) {
+        const struct rr_reverse *r = &c->reverse[i];
+
+        if (!r->relayed && r->accepted != executed) {
+            rr_find(rr_client_findings(c), c->rule, "the Call with XID 0x%08x was %sexecuted",
+                    r->xid, r->accepted ? "" : "not ");
+        }
+    }
+    c->reverses = 0;
+    if (rr_client_answer(c, p)) {
+        rr_client_goes_on(c, false);
+    }
+}
+
+static void reverse(struct rr_client *c)
+{
+    struct rr_pending *p = midst(c);
+
+    if (p && call(c, g_random_int(), c->arg)) {
+        finish(c, p, c->arg != UNKNOWN_PROC);
+    }
+}
+
+/* XIDs are those of the caller: each side may use the same ones. */
+static void same_xid(struct rr_client *c)
+{
+    struct rr_pending *p = midst(c);
+
+    if (p && call(c, p->call.xid, CB_NULL)) {
+        finish(c, p, true);
+    }
+}
+
+/* As many at once as the client grants for this direction. */
+static void reverse_credits(struct rr_client *c)
+{
+    struct rr_pending *p = midst(c);
+    uint32_t first = g_random_int(), count;
+
+    if (!p || !call(c, first, CB_NULL) || !all_answered(c)) {
+        return;
+    }
+    count = SG_MIN(c->reverse_grant, AT_ONCE_MAX);
+    rr_client_note(c, "the client grants %u; %u Calls at once", c->reverse_grant, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!call(c, first + 1 + i, CB_NULL)) {
+            rr_find(rr_client_findings(c), c->rule, "%u of %u granted Calls could be sent", i,
+                    count);
+            return;
+        }
+    }
+    finish(c, p, true);
+}
+
+static const struct rr_client_case cases[] = {
+    { "client-reverse-null", "a Call of the server is answered on the connection", RPC_22, reverse,
+      .arg = CB_NULL },
+    { "client-reverse-call", "likewise one with arguments and results", RPC_22, reverse,
+      .arg = CB_COMPOUND },
+    { "client-reverse-proc", "an unknown procedure gets an RPC Reply, not RDMA_ERROR", RPC_22,
+      reverse, .arg = UNKNOWN_PROC },
+    { "client-reverse-xid", "a Call of the server may have the XID of one of the client", RPC_22,
+      same_xid },
+    { "client-reverse-many", "as many Calls of the server as the client grants", RPC_03,
+      reverse_credits },
+};
+
+const struct rr_client_cases rr_client_cases_reverse = { cases, SG_ARRAY_SIZE(cases) };

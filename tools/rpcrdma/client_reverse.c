@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Calls to the client on its own connection (RFC 8167).  They have credits and XIDs of their own,
+ * and no chunks.  What tells a Call from a Reply is the RPC message's direction, not its XID.
+ */
+#include "client.h"
+
+enum { NFS41_OP_CREATE_SESSION = 43, WORDS_MAX = 64 };
+
+struct rr_reverse *rr_client_reverse(struct rr_client *c, uint32_t xid)
+{
+    for (unsigned i = 0; i < c->reverses; i++) {
+        if (c->reverse[i].xid == xid && !c->reverse[i].answered) {
+            return &c->reverse[i];
+        }
+    }
+    return NULL;
+}
+
+/* A place for one more; those that are answered make room. */
+static struct rr_reverse *place(struct rr_client *c)
+{
+    unsigned kept = 0;
+
+    if (c->reverses == RR_REVERSE_MAX) {
+        for (unsigned i = 0; i < c->reverses; i++) {
+            if (!c->reverse[i].answered) {
+                c->reverse[kept++] = c->reverse[i];
+            }
+        }
+        c->reverses = kept;
+    }
+    return c->reverses == RR_REVERSE_MAX ? NULL : &c->reverse[c->reverses++];
+}
+
+static unsigned open_calls(const struct rr_client *c)
+{
+    unsigned open = 0;
+
+    for (unsigned i = 0; i < c->reverses; i++) {
+        open += !c->reverse[i].answered;
+    }
+    return open;
+}
+
+void rr_client_relay_call(struct rr_client *c, struct sg_span message)
+{
+    if (open_calls(c) < SG_MAX(c->reverse_grant, 1)) {
+        rr_client_call(c, message, true);
+    } else if (g_queue_get_length(&c->waiting) == RR_REVERSE_MAX) {
+        rr_client_note(c, "%d Calls to the client wait: one is left out", RR_REVERSE_MAX);
+    } else {
+        g_queue_push_tail(&c->waiting, g_bytes_new(message.p, message.len));
+    }
+}
+
+/* A Reply has come: others may go. */
+static void relay_waiting(struct rr_client *c)
+{
+    while (!c->over && !g_queue_is_empty(&c->waiting) &&
+           open_calls(c) < SG_MAX(c->reverse_grant, 1)) {
+        GBytes *message = g_queue_pop_head(&c->waiting);
+        gsize len;
+        const uint8_t *octets = g_bytes_get_data(message, &len);
+
+        rr_client_call(c, sg_span_of(octets, len), true);
+        g_bytes_unref(message);
+    }
+}
+
+bool rr_client_call(struct rr_client *c, struct sg_span message, bool relayed)
+{
+    struct rr_header *h = &c->message;
+    struct rr_reverse *reverse;
+
+    memset(h, 0, sizeof(*h));
+    h->xid = sg_get_be32(message.p);
+    h->vers = RR_VERSION;
+    h->credit = RR_REVERSE_MAX;
+    h->proc = RR_MSG;
+    if (RR_HEADER_MIN + message.len > c->codec->reply_threshold) {
+        rr_client_note(c, "a Call to the client of %zu octets is not inline: left out",
+                       message.len);
+        return false;
+    }
+    reverse = place(c);
+    if (!reverse) {
+        rr_client_note(c, "%d Calls to the client are open: one is left out", RR_REVERSE_MAX);
+        return false;
+    }
+    *reverse = (struct rr_reverse){ .xid = h->xid, .relayed = relayed };
+    return rr_client_send_message(c, h, message,
+                                  relayed ? "a Call of the server behind" : "a Call to the client");
+}
+
+void rr_client_replied(struct rr_client *c, const struct rr_header *h, enum rr_fault fault,
+                       struct sg_span octets)
+{
+    struct sg_span payload = rr_payload(octets, h, fault);
+    struct rr_reverse *reverse = rr_client_reverse(c, h->xid);
+    struct rr_message m = { .h = h,
+                            .fault = fault,
+                            .kind = RR_IS_REPLY,
+                            .len = octets.len,
+                            .payload = payload,
+                            .threshold = c->call_threshold };
+    struct rr_rpc rpc;
+
+    rr_message_check(rr_client_findings(c), &m);
+    if (!reverse) {
+        rr_find(rr_client_findings(c), RPC_22, "a Reply with XID 0x%08x, which no open Call has",
+                h->xid);
+        return;
+    }
+    if (h->chunks) {
+        rr_find(rr_client_findings(c), RPC_15, "%u Write chunks came back, none were offered",
+                h->chunks);
+    }
+    if (h->has_reply) {
+        rr_find(rr_client_findings(c), RPC_34, "a Reply chunk that nobody offered");
+    }
+    reverse->answered = true;
+    reverse->accepted = rr_rpc_parse(payload, &rpc) && rpc.accepted;
+    c->reverse_grant = h->credit;
+    rr_client_note(c, "  the Reply to our Call: %s, grants %u",
+                   reverse->accepted ? "executed" : "not executed", h->credit);
+    if (reverse->relayed && !c->upstream->send(c->upstream, payload)) {
+        rr_client_trouble(c, "%s", c->upstream->why);
+        c->over = true;
+    }
+    relay_waiting(c);
+}
+
+/* The attributes of a channel: six numbers, and up to one for RDMA. */
+static void skip_channel(struct rr_reader *in)
+{
+    uint32_t words;
+
+    for (unsigned i = 0; i < 6; i++) {
+        rr_get_word(in);
+    }
+    words = rr_get_word(in);
+    for (uint32_t i = 0; i < SG_MIN(words, WORDS_MAX); i++) {
+        rr_get_word(in);
+    }
+}
+
+void rr_client_learn(struct rr_client *c, const struct rr_pending *p)
+{
+    struct rr_reader in = { .in = sg_span_of(p->stream->data, p->stream->len),
+                            .at = p->rpc.body,
+                            .fine = true };
+    uint32_t program;
+
+    if (p->rpc.prog == RR_ECHO) {
+        c->callback = RR_ECHO;
+        return;
+    }
+    if (p->rpc.prog != RR_PROG_NFS || p->rpc.vers != 4 || p->rpc.proc != 1) {
+        return;
+    }
+    rr_skip(&in, rr_get_word(&in)); /* tag */
+    rr_get_word(&in);               /* minor version */
+    if (!rr_get_word(&in) || rr_get_word(&in) != NFS41_OP_CREATE_SESSION) {
+        return;
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        rr_get_word(&in); /* client id, sequence, flags */
+    }
+    skip_channel(&in);
+    skip_channel(&in);
+    program = rr_get_word(&in);
+    if (in.fine) {
+        c->callback = program;
+        rr_client_note(c, "  the client has callbacks: program 0x%x", program);
+    }
+}

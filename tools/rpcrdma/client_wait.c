@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Relaying until something happens, or a time is over. */
+#include "client.h"
+
+enum { VISITS_MAX = 16 }; /* connections in a row that bring no such Call */
+
+static gint64 deadline(const struct rr_client *c, unsigned ms)
+{
+    return rr_client_now(c) + 1000 * (gint64)ms;
+}
+
+/* The next connection after the client has ended one; a sound client may do that. */
+static bool reopen(struct rr_client *c)
+{
+    struct rr_settings settings = c->settings;
+
+    return rr_client_open(c, &settings);
+}
+
+struct rr_pending *rr_client_victim(struct rr_client *c,
+                                    bool (*wants)(const struct rr_client *c,
+                                                  const struct rr_pending *p),
+                                    const char *what)
+{
+    gint64 end = deadline(c, c->o->wait_ms);
+    unsigned visits = 0;
+
+    c->victim = NULL;
+    c->wants = wants;
+    while (!c->victim && rr_client_now(c) < end && !c->verdict->trouble[0]) {
+        if (rr_client_turn(c, RR_CLIENT_TURN_MS) != RR_EVENT_CLOSED) {
+            continue;
+        }
+        if (c->verdict->trouble[0] || ++visits > VISITS_MAX || !reopen(c)) {
+            break;
+        }
+        c->wants = wants;
+    }
+    c->wants = NULL;
+    if (c->victim) {
+        rr_client_note(c, "chosen: XID 0x%08x, %s", c->victim->call.xid, c->victim->info.name);
+    }
+    if (!c->victim && !c->verdict->trouble[0]) {
+        snprintf(c->verdict->skipped, sizeof(c->verdict->skipped), "no %s within %u ms", what,
+                 c->o->wait_ms);
+    }
+    return c->victim;
+}
+
+bool rr_client_quiet(struct rr_client *c)
+{
+    gint64 end = deadline(c, c->o->quiet_ms);
+
+    do {
+        if (rr_client_turn(c, RR_CLIENT_TURN_MS) == RR_EVENT_CLOSED) {
+            rr_find(rr_client_findings(c), c->rule, "the client ended the connection");
+            return false;
+        }
+    } while (rr_client_now(c) < end);
+    return true;
+}
+
+/* The connection has ended: is there another one? */
+static bool comes_back(struct rr_client *c, bool *may_end)
+{
+    if (!*may_end) {
+        rr_find(rr_client_findings(c), c->rule, "the client ended the connection");
+        return false;
+    }
+    rr_client_note(c, "the client may end the connection; it has to come back");
+    *may_end = false;
+    return reopen(c);
+}
+
+bool rr_client_goes_on(struct rr_client *c, bool may_end)
+{
+    gint64 quiet = deadline(c, c->o->quiet_ms), end = quiet + 1000 * (gint64)c->o->wait_ms;
+    uint64_t calls = UINT64_MAX;
+
+    while (rr_client_now(c) < end) {
+        if (rr_client_turn(c, RR_CLIENT_TURN_MS) == RR_EVENT_CLOSED) {
+            if (!comes_back(c, &may_end)) {
+                return false;
+            }
+            calls = 0;
+        }
+        if (calls == UINT64_MAX && rr_client_now(c) >= quiet) {
+            calls = c->calls;
+        } else if (calls != UINT64_MAX && c->calls > calls) {
+            return true;
+        }
+    }
+    rr_find(rr_client_findings(c), c->rule, "the client has made no further Call within %u ms",
+            c->o->wait_ms);
+    return false;
+}
+
+bool rr_client_relay(struct rr_client *c, unsigned calls)
+{
+    gint64 end = deadline(c, c->o->wait_ms);
+    uint64_t done = 0, before = c->replies;
+    unsigned visits = 0;
+
+    while (done + c->replies - before < calls && rr_client_now(c) < end) {
+        if (rr_client_turn(c, RR_CLIENT_TURN_MS) != RR_EVENT_CLOSED) {
+            continue;
+        }
+        done += c->replies - before;
+        before = 0;
+        if (c->verdict->trouble[0] || ++visits > VISITS_MAX || !reopen(c)) {
+            return false;
+        }
+    }
+    if (!(done + c->replies - before)) {
+        return rr_client_trouble(c, "the client made no Call within %u ms", c->o->wait_ms);
+    }
+    return true;
+}
