@@ -23,7 +23,10 @@ __attribute__((format(printf, 1, 2))) int trouble(const char *format, ...);
 /* Writes and empties it; false: standard output is closed or full. */
 bool write_out(GString *out);
 
-/* HOST, HOST:PORT, [ADDRESS]:PORT; an IPv6 address without brackets has no port.  Cuts @target. */
+/*
+ * HOST, HOST:PORT, [ADDRESS]:PORT; an IPv6 address without brackets has no port.  Cuts @target;
+ * @port stays as it is if the target has none.
+ */
 bool split_target(char *target, const char **host, unsigned *port);
 
 struct rr_check_arguments {

@@ -80,7 +80,7 @@ static int run(const struct bench_arguments *a, const char *target)
     };
     struct rr_verbs_dialer dialer;
     const char *host;
-    unsigned port;
+    unsigned port = RR_PORT_DEFAULT;
     int status = STATUS_FINE;
 
     if (!split_target(copy, &host, &port)) {

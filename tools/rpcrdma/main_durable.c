@@ -80,7 +80,7 @@ static int run(const struct durable_arguments *a, struct rr_durable *d, const ch
     };
     struct rr_verbs_dialer dialer;
     const char *host;
-    unsigned port;
+    unsigned port = RR_PORT_DEFAULT;
     int status = STATUS_NO_JUDGEMENT;
 
     if (!split_target(copy, &host, &port)) {

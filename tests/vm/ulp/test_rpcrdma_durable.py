@@ -35,6 +35,11 @@ class Durable(ulptest.ProgramCase):
         super().setUpClass()
         cls.lab.run("copy", PROGRAM, CLIENT + ":/usr/bin/rpcrdma")
 
+    def tearDown(self):
+        super().tearDown()
+        # Whatever a failed case has left; the next one makes a new file system.
+        self.lab.sh(SERVER, "umount %s 2> /dev/null || :" % FOLDER, status=None)
+
     def serve(self, options, new):
         """The file system, new and with an empty file in it or as the cut has left it, served."""
         make = "%s; %s\n%s: > %s/%s\nsync\n" % (ulptest.MAKE_DISK, MKFS, MOUNT, FOLDER, NAME)
