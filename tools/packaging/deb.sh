@@ -85,11 +85,12 @@ check_packages() {
 }
 
 provider=
-if "$SG_TOP/tools/packaging/provider.sh"; then
-    provider=$SG_BUILD/deb/provider
-else
-    sg_note "The provider is left out, as the lines above say why; RDMA_CORE=DIR names a source."
-fi
+"$SG_TOP/tools/packaging/provider.sh"
+case $? in
+0) provider=$SG_BUILD/deb/provider ;;
+77) sg_note "The provider is left out: the mirror lacks its source; RDMA_CORE=DIR names one." ;;
+*) exit 1 ;;
+esac
 sg_run deb "making the packages" -- build_packages
 sg_run deb-lintian "examining them with lintian" -- check_packages
 for deb in "$SG_BUILD"/debs/*.deb; do
