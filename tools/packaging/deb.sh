@@ -88,7 +88,7 @@ provider=
 "$SG_TOP/tools/packaging/provider.sh"
 case $? in
 0) provider=$SG_BUILD/deb/provider ;;
-77) sg_note "The provider is left out: the mirror lacks its source; RDMA_CORE=DIR names one." ;;
+77) sg_note "The provider is left out, as the lines above say why; RDMA_CORE=DIR names a source." ;;
 *) exit 1 ;;
 esac
 sg_run deb "making the packages" -- build_packages

@@ -5,7 +5,7 @@
 #
 # $SG_BUILD/deb/provider gets root, the files to be installed, and VERSION, that of rdma-core.  The
 # source is Debian's of the machine's release, or the folder in RDMA_CORE: the interface between
-# libibverbs and its providers is private to one version.  Exit status 77: the mirror lacks it.
+# libibverbs and its providers is private to one version.  Exit status 77: it is absent, or too old.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
@@ -13,6 +13,10 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 sg_plan 2
 version=$(dpkg-query -W -f '${Version}' libibverbs-dev 2>/dev/null | sed 's/-[^-]*$//')
 [ -n "$version" ] || sg_die "libibverbs-dev is missing; ./configure installs it"
+if dpkg --compare-versions "$version" lt 54; then
+    sg_note "rdma-core $version is too old for the provider, which takes 54 or newer."
+    exit 77
+fi
 out=$SG_BUILD/deb/provider
 
 fetch() {
