@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
+# suite: deb
 """The Debian packages that make deb has left in build/debs.
 
-They are skipped if there are none, or if the tree has changed since then.  `./configure
---enable-deb` lets make check make them.
+After `./configure --enable-deb`, make check makes and tests them; otherwise it does neither.  By
+itself this program skips its cases if there are no packages, or if they are of another tree.
 """
 import gzip
 import json
@@ -160,8 +161,7 @@ def debs__provider(folder):
     """The provider belongs to one version of libibverbs, by its file's name and its dependency"""
     path = packages().get("staghorn-ibverbs-provider")
     if not path:
-        print("# the provider was left out: its source of rdma-core could not be had")
-        return
+        raise cases.Skipped("make deb left the provider out; it printed the reason")
     needs = fields(path)["Depends"]
     wanted = run("dpkg-query", "-W", "-f", "${Version}", "libibverbs-dev").rsplit("-", 1)[0]
     assert "libibverbs1 (>= %s~)" % wanted in needs, needs
@@ -177,8 +177,7 @@ def debs__provider(folder):
 def debs__lintian(_folder):
     """lintian has neither errors nor warnings"""
     if not shutil.which("lintian"):
-        print("# lintian is not installed: ./configure --enable-deb")
-        return
+        raise cases.Skipped("lintian is missing; ./configure --enable-deb installs it")
     words = ("lintian", "--allow-root", "--fail-on", "error,warning", "--tag-display-limit", "0")
     print("".join("# " + line + "\n" for line in run(*words, *DEBS.glob("*.changes")).splitlines()))
 
