@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import cases
 
@@ -248,6 +249,17 @@ def fast__arguments(folder):
     (info / "intro-tests.json").write_text(json.dumps([test]))
     (program,) = check.meson_programs(folder, "")
     assert program.fast == "--seeds 1..2" and program.env == {}, program
+
+
+@case
+def deb__only_with_packages(folder):
+    """suite deb belongs to all only if configure had --enable-deb; it may be named in any case"""
+    for words, deb, wanted in (([], 0, False), ([], 1, True), (["--suite", "deb"], 0, True)):
+        with mock.patch.object(sys, "argv", ["check", *words]):
+            args = check.arguments()
+        programs, wrong, _ = check.programs_for(args, {"build": str(folder), "deb": deb})
+        assert ("test_debs" in [p.name for p in programs]) == wanted, (words, deb, wrong)
+    assert check.tests_of.tests_of("tests/build/test_debs.py") == ["deb/test_debs"]
 
 
 @case

@@ -202,10 +202,11 @@ def trailing_space(files):
 
 
 def tabs(files):
-    """tabs only where the kernel's style applies"""
+    """tabs only where the kernel's style applies, and in makefiles"""
+    folders = ("guest-driver/", "include/", "tests/guest-programs/kernel-")
     for name, lines in files.items():
-        kernel = name.startswith(("guest-driver/", "include/", "tests/guest-programs/kernel-"))
-        if is_script(name, lines) and not kernel:
+        allowed = name.startswith(folders) or name == "debian/rules"
+        if is_script(name, lines) and not allowed:
             for number, line in enumerate(lines, 1):
                 if line.startswith("\t"):
                     yield "%s:%d: tab" % (name, number)

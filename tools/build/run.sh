@@ -20,6 +20,7 @@
 #= make mutate      break the core on purpose, see which tests notice (MUTATE="--seed 2 --count 9")
 #= make all         build everything
 #= make native      only build the core, its tests and its benchmarks for this machine
+#= make deb         Debian packages for the release of this machine, in build/debs
 #= make deps        only fetch third-party sources
 #= make guest       only build the guest image
 #= make consumers   only build the guest images, including the ULP image
@@ -100,6 +101,35 @@ native_sanitized() {
         -Db_sanitize=address,undefined -Db_lundef=false \
         -Dqemu="$SG_BUILD/qemu-san/qemu-system-x86_64"
     build_native native-san
+}
+
+# The programs of the packages, with the flags that Debian's packages have.
+native_packaged() {
+    local flag
+    for flag in CFLAGS CPPFLAGS LDFLAGS; do
+        export "$flag=$(dpkg-buildflags --get $flag)"
+    done
+    configure_native deb-native -Dsuites=unit -Db_pie=true -Dwerror=false
+    unset CFLAGS CPPFLAGS LDFLAGS
+    build_native deb-native hw/explore/staghorn-explore hw/print/staghorn-trace
+}
+
+packages() {
+    native_packaged
+    run_part tools/packaging/deb.sh
+}
+
+# Default builds do not need these packages.
+require_deb() {
+    local missing
+    # shellcheck disable=SC2086  # words: packages
+    missing=$(sg_missing ${SG_DEB_PACKAGES:-} | tr '\n' ' ')
+    [ -z "$missing" ] || sg_die "make deb needs packages that are missing: $missing" \
+        "As root, run:  ./configure --enable-deb   (or apt-get install $missing)"
+    case $(sg_host_suite) in
+    bookworm | trixie) ;;
+    *) sg_die "make deb makes packages for Debian 12 and 13; this is $(sg_host_suite)" ;;
+    esac
 }
 
 # Scripts of other folders continue the progress numbering.
@@ -201,14 +231,16 @@ all | demo | bench)
     esac
     ;;
 check | check-full)
+    [ "${SG_DEB:-0}" = 0 ] || require_deb
+    deb_steps=$([ "${SG_DEB:-0}" = 0 ] && echo 0 || echo 6)
     lock_build
     case $target in
     check)
-        sg_plan 31
+        sg_plan $((31 + deb_steps))
         parts=()
         ;;
     check-full)
-        sg_plan 40
+        sg_plan $((40 + deb_steps))
         parts=(--with consumers)
         ;;
     esac
@@ -222,6 +254,7 @@ check | check-full)
     native_plain
     native_sanitized
     sg_join
+    [ "${SG_DEB:-0}" = 0 ] || packages
     case $target in
     check) run_check ;;
     check-full) run_check --full ;;
@@ -252,6 +285,15 @@ check-kernels)
     # shellcheck disable=SC2086  # words: suites
     run_part tools/guest/kernels.sh --images ${KERNELS:-bookworm trixie-backports sid}
     run_kernels
+    ;;
+deb)
+    require_deb
+    lock_build
+    sg_plan 14
+    run_part tools/build/qemu.sh
+    run_part firmware/build.sh
+    sg_tool_firmware
+    packages
     ;;
 native)
     lock_build

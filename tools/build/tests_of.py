@@ -23,6 +23,8 @@ ROWS = (
     (r"tests/lib/|include/staghorn/|meson", ("style/layout", "unit/*")),
     (r"firmware/", ("unit/firmware/*", "unit/flash/*", "build/test_firmware")),
     (r"guest-driver/provider/", ("unit/provider/*",)),
+    (r"tests/build/test_debs\.py$", ("deb/test_debs",)),
+    (r"debian/|tools/packaging/", ("build/test_installed", "build/test_manpages", "deb/test_debs")),
     (r"tests/build/(test_\w+)\.py$", (r"build/\1",)),
     (r"docs/manual/|hw/core/verbs/check/", ("style/layout", "style/rules")),
     (r"tools/|tests/build/|tests/vm/lib/|configure$|staghorn$", ("build/*",)),

@@ -3,8 +3,9 @@
 #
 # Builds the guest: tools/guest/build.sh [--without PART]... [--with consumers] [--only driver]
 #
-# PART (driver or provider) is left out, for work on the rest of the tree.  With consumers, the
-# image of that name and the SMB modules are built, too; only the long tests need them.
+# PART is left out: driver or provider, for work on the rest of the tree; programs (fio and those of
+# tests) and firmware (QEMU's), for installed packages.  With consumers, the image of that name and
+# the SMB modules are built, too; only the long tests need them.
 #
 #   guest-tree      Debian 13 tree and disk image (see tree.sh); made rarely
 #   guest-boot      the first-stage initramfs
@@ -29,16 +30,19 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/guest/tree.sh"
 
 guest=$SG_TOP/tools/guest
-parts=" siw driver provider "
+parts=" siw driver provider programs firmware "
 only=
 while [ $# -gt 0 ]; do
     case "$1 ${2:-}" in
-    "--without driver" | "--without provider") parts=${parts/ $2 / } ;;
+    "--without driver" | "--without provider" | "--without programs" | "--without firmware")
+        parts=${parts/ $2 / }
+        ;;
     "--with consumers") parts="$parts$2 " ;;
     "--only driver") only=$2 ;;
     *)
         sg_die "unknown argument $1 ${2:-}; usage:" \
-            "build.sh [--without driver|provider]... [--with consumers] [--only driver]"
+            "build.sh [--without driver|provider|programs|firmware]... [--with consumers]" \
+            "[--only driver]"
         ;;
     esac
     shift 2
@@ -252,6 +256,7 @@ link_guest() {
     mv "$SG_BUILD/guest/initrd.new" "$SG_BUILD/guest/initrd"
     sg_product guest-tree > "$SG_BUILD/guest/tree"
     rm -rf "$SG_BUILD/guest/programs"
+    has programs || return 0
     mkdir "$SG_BUILD/guest/programs"
     ln -s "$(sg_product guest-fio)/fio" "$(sg_product guest-programs)"/* \
         "$(sg_product guest-test-module)/kmpe.ko" \
@@ -264,11 +269,12 @@ if [ "$only" = driver ]; then
     step_driver
     exit 0
 fi
-sg_plan $((16 + $(has consumers && echo 3 || echo 0)))
+sg_plan $((11 + $(has consumers && echo 3 || echo 0) + $(has programs && echo 4 || echo 0) +
+    $(has firmware && echo 1 || echo 0)))
 sg_source_rdma_core
 sg_source_siw
-sg_source_fio
-sg_tool_firmware
+! has programs || sg_source_fio
+! has firmware || sg_tool_firmware
 guest_tree
 tree_key=@$(sg_product guest-tree)
 sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-4 \
@@ -286,18 +292,22 @@ sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-s
 ours=$(for part in siw driver provider; do ! has $part || sg_product "guest-$part"; done)
 sg_step guest-overlay "packing the overlay of the image" "$tree_key" "$guest/files" \
     "@$(sg_product guest-agent)" "@$(sg_product guest-mark)" "@$ours" @overlay-4 -- make_overlay
-sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-fio)" @fio-2 \
-    -- make_fio
-sg_step guest-programs "compiling test programs for the guest" "$tree_key" \
-    "$SG_TOP/tests/guest-programs" \
-    "$SG_TOP/include/staghorn" "$SG_TOP/tests/lib/tap.h" "$SG_TOP/guest-driver/mark" "@$ours" \
-    @programs-3 -- make_programs
-sg_step guest-test-module "compiling a test module for the guest" "$tree_key" \
-    "$SG_TOP/tests/guest-programs/kernel-mpe" "$SG_TOP/tests/guest-programs/mpe/mpe_wire.h" \
-    "$SG_TOP/guest-driver/kernel/flush_wr.h" @test-module-1 -- make_test_module
+more=()
+if has programs; then
+    sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-fio)" @fio-2 \
+        -- make_fio
+    sg_step guest-programs "compiling test programs for the guest" "$tree_key" \
+        "$SG_TOP/tests/guest-programs" \
+        "$SG_TOP/include/staghorn" "$SG_TOP/tests/lib/tap.h" "$SG_TOP/guest-driver/mark" "@$ours" \
+        @programs-3 -- make_programs
+    sg_step guest-test-module "compiling a test module for the guest" "$tree_key" \
+        "$SG_TOP/tests/guest-programs/kernel-mpe" "$SG_TOP/tests/guest-programs/mpe/mpe_wire.h" \
+        "$SG_TOP/guest-driver/kernel/flush_wr.h" @test-module-1 -- make_test_module
+    more=("@$(sg_product guest-fio)" "@$(sg_product guest-programs)"
+        "@$(sg_product guest-test-module)")
+fi
 sg_local guest-links "linking the guest" "$tree_key" "@$(sg_product guest-boot)" \
-    "@$(sg_product guest-overlay)" "@$(sg_product guest-fio)" "@$(sg_product guest-programs)" \
-    "@$(sg_product guest-test-module)" "@$SG_BUILD" @links-2 -- link_guest
+    "@$(sg_product guest-overlay)" "${more[@]}" "@$SG_BUILD" @links-2 -- link_guest
 if has consumers; then
     guest_consumers
     sg_source_smb

@@ -21,6 +21,7 @@ images.py      disk images, further packages
 share.py       folders of the host in VMs
 uefi.py        VMs that boot with UEFI
 netboot.py     VMs without a disk
+guest.py       the guest of an installed launcher, built in the user's cache
 debugging.py   QEMU's device log, trace events and gdbstub
 qemu.py        a VM's command line
 

@@ -11,8 +11,8 @@ import signal
 import sys
 import time
 
-from . import accel, agent, debugging, domain, errors, firmware, impair, lab, paths, plug, ports
-from . import up_options
+from . import accel, agent, debugging, domain, errors, firmware, guest, impair, lab, paths
+from . import plug, ports, up_options
 from . import console as console_module
 from .errors import LabError, UsageError
 from .state import LabFolder
@@ -34,7 +34,7 @@ CRASH_TEXT = "record a workload, explore the states that a power cut could leave
 
 
 def say(text):
-    print(text, file=sys.stderr, flush=True)
+    print(errors.spoken(text), file=sys.stderr, flush=True)
 
 
 def emit(args, data, text):
@@ -42,7 +42,7 @@ def emit(args, data, text):
     if getattr(args, "json", False):
         print(json.dumps(data, indent=1))
     elif text:
-        print(text)
+        print(errors.spoken(text))
 
 
 class Interrupted(BaseException):
@@ -268,6 +268,11 @@ def do_impair(args):
     found = lab.impair_links(args.lab, args.links, args.clear)
     emit(args, found, impair.text_of_all(found))
     return 0
+
+
+def do_guest(args):
+    interruptible()
+    return guest.run(args, emit, say)
 
 
 def do_lint(args):
@@ -514,9 +519,13 @@ def _add_crash(verbs, whole):
 class Parser(argparse.ArgumentParser):
     """A parser whose errors say what to do next, as the launcher's own do."""
 
+    def format_help(self):
+        return errors.spoken(super().format_help())
+
     def error(self, message):
         self.print_usage(sys.stderr)
-        self.exit(errors.USAGE, "staghorn: %s\n  %s\n" % (message, errors.USAGE_HINT))
+        hint = errors.spoken(errors.USAGE_HINT)
+        self.exit(errors.USAGE, "staghorn: %s\n  %s\n" % (message, hint))
 
 
 def make_parser(with_crash=True):
@@ -583,6 +592,7 @@ def make_parser(with_crash=True):
     _add_lint(verbs, vm)
     _add_impair(verbs)
     _add_crash(verbs, with_crash)
+    guest.add(verbs, do_guest)
     _add_simple(
         verbs, "on", do_on, "switch a VM on again and wait until it is ready", vm
     ).add_argument("--timeout", type=float, metavar="S", help="seconds until it must be ready")

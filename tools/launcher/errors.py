@@ -10,8 +10,24 @@ Exit statuses of ./staghorn:
   125  `exec` itself failed (the command's own status otherwise, 127: no such command)
   130  interrupted
 """
+import re
+from pathlib import Path
 
 FAILED, USAGE, ABSENT, TIMEOUT, EXEC_FAILED, INTERRUPTED = 1, 2, 3, 4, 125, 130
+
+# Beside an installed launcher (paths.installed).
+PACKAGED = (Path(__file__).resolve().parents[2] / "installed.json").exists()
+DOCUMENTS = "/usr/share/doc/staghorn/"
+
+
+def spoken(text):
+    """A text for the user, who may not be in a source tree."""
+    return packaged(text) if PACKAGED else text
+
+
+def packaged(text):
+    """The text with the name of an installed launcher, and the place of its documents."""
+    return re.sub(r"\bdocs/(?=[\w/-]+\.md)", DOCUMENTS, text.replace("./staghorn", "staghorn"))
 
 
 class LabError(Exception):
@@ -23,7 +39,7 @@ class LabError(Exception):
         self.status = status
 
     def text(self):
-        return str(self) + ("\n  " + self.hint if self.hint else "")
+        return spoken(str(self) + ("\n  " + self.hint if self.hint else ""))
 
 
 USAGE_HINT = "./staghorn VERB --help shows the options"

@@ -63,7 +63,7 @@ def prepare(folder, name, vm):
         eui64 = "%02x%sfffe%s" % (int(octets[:2], 16) ^ 2, octets[2:6], octets[6:])
         done = subprocess.run(
             [
-                paths.adapter_firmware("sg-flash"),
+                paths.flash_tool(),
                 "identity",
                 new,
                 "serial=SG" + octets.upper(),

@@ -104,7 +104,7 @@ def _check_content(path, own):
         )
     if own:
         return
-    release = (paths.build() / "products" / "guest-tree" / "KERNEL").read_text().strip()
+    release = paths.guest_release()
     if not has(path, "/usr/lib/modules/" + release):
         raise UsageError(
             "--image: %s has no modules of the kernel %s" % (path, release),

@@ -16,6 +16,7 @@ from . import (
     debugging,
     domain,
     firmware,
+    guest,
     images,
     impair,
     netboot,
@@ -259,6 +260,7 @@ def up(name, args, accel, say, change=None):
     plan = make_plan(name, args)
     if change:
         change(plan)
+    guest.prepare(say, any(vm["netboot"] for vm in plan["vms"].values()))
     require_built(plan)
     folder = LabFolder(name)
     with folder.lock():

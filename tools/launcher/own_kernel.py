@@ -14,6 +14,7 @@ import hashlib
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -381,16 +382,16 @@ def build(facts, say, only=None):
         return product_of(run_script(command, "the kernel %s" % facts["release"], say))
 
 
-def run_script(command, what, say):
+def run_script(command, what, say, show=False):
     """Runs a build script, whose steps are shown; returns its last lines.  Its failure is an error
-    with these."""
+    with these.  show: all that it says goes to the terminal instead, with the seconds that pass."""
     said = []
     try:
         child = subprocess.Popen(
             command,
             env={**os.environ, "SG_BUILD": str(paths.build())},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=sys.stderr if show else subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
@@ -398,7 +399,7 @@ def run_script(command, what, say):
     except OSError as error:
         raise LabError("%s: %s" % (command[0], error.strerror))
     try:
-        for line in child.stdout:
+        for line in child.stdout or ():
             said = [*said[-60:], line.rstrip()]
             if line.startswith("["):
                 say(line.rstrip())
@@ -408,8 +409,9 @@ def run_script(command, what, say):
         child.wait(30)
         raise
     if status:
+        why = "\n    ".join(filter(None, said)) or "the lines above say why"
         raise LabError(
-            "%s cannot be prepared:\n    %s" % (what, "\n    ".join(filter(None, said))),
+            "%s cannot be prepared:\n    %s" % (what, why),
             "The whole log is in %s" % (paths.build() / "logs"),
         )
     return said

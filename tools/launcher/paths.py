@@ -5,7 +5,12 @@ STAGHORN_BUILD  a build folder other than the clone's
 STAGHORN_QEMU   a qemu-system-x86_64 other than ours
 STAGHORN_STATE  a folder for labs other than $XDG_RUNTIME_DIR/staghorn or
                 ~/.local/state/staghorn
+
+An installed launcher has installed.json beside itself (tools/packaging/installed): where its
+package has programs and firmware.  Its build folder is in the user's cache, and only has a guest.
 """
+import functools
+import json
 import os
 import re
 from pathlib import Path
@@ -13,11 +18,30 @@ from pathlib import Path
 from .errors import LabError
 
 TOP = Path(__file__).resolve().parents[2]
+# Targets of make whose products the packages cannot make.
+SOURCE_ONLY = ("consumers", "debug-kernel")
+
+
+@functools.lru_cache(maxsize=None)
+def installed():
+    """What the package's build wrote; nothing in a source tree."""
+    try:
+        return json.loads((TOP / "installed.json").read_text())
+    except FileNotFoundError:
+        return {}
+
+
+def cache():
+    """The folder of what takes long to make; tools/build/lib.sh has the same default."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base) / "staghorn"
 
 
 def build():
     if os.environ.get("STAGHORN_BUILD"):
         return Path(os.environ["STAGHORN_BUILD"]).absolute()
+    if installed():
+        return cache() / "installed"
     try:
         chosen = (TOP / ".build-dir").read_text().strip()
     except OSError:
@@ -26,7 +50,9 @@ def build():
 
 
 def version():
-    """The project's version, from meson.build."""
+    """The project's version, from meson.build, or from the package, which has it from there."""
+    if installed():
+        return installed()["version"]
     return re.search(r"^ *version: '([^']+)'", (TOP / "meson.build").read_text(), re.M)[1]
 
 
@@ -42,24 +68,51 @@ def config():
 
 def _need(path, target="all   (or make demo, which also shows it)"):
     if not path.exists():
-        raise LabError("%s is not built" % path, "Build first:  make -C %s %s" % (TOP, target))
+        raise LabError("%s is not built" % path, _how(target))
+    return path
+
+
+def _how(target):
+    """How to get what a target of make builds."""
+    if not installed():
+        return "Build first:  make -C %s %s" % (TOP, target)
+    if target in SOURCE_ONLY:
+        return "The packages do not have it: in a source tree, make %s builds it" % target
+    return "Build it:  ./staghorn guest --again"
+
+
+def _packaged(kind, name, *built):
+    """A file of the package, or a product of the build folder."""
+    if not installed():
+        return _need(build().joinpath(*built, name))
+    path = Path(os.path.normpath(TOP / installed()[kind])) / name
+    if not path.exists():
+        raise LabError(
+            "%s is missing" % path,
+            "Install the package staghorn again, and all that " "it depends on",
+        )
     return path
 
 
 def qemu():
     if os.environ.get("STAGHORN_QEMU"):
         return _need(Path(os.environ["STAGHORN_QEMU"]).absolute())
-    return _need(build() / "qemu" / "qemu-system-x86_64")
+    return _packaged("programs", "qemu-system-x86_64", "qemu")
 
 
 def firmware(name=""):
     """The folder of QEMU's -L, or a file in it."""
-    return _need(build() / "products" / "firmware" / "share" / name)
+    return _packaged("firmware", name, "products", "firmware", "share")
 
 
 def adapter_firmware(name):
-    """A product of firmware/build.sh: NAME.flash, profiles.ini, sg-flash."""
-    return _need(build() / "firmware" / name)
+    """A product of firmware/build.sh: NAME.flash, profiles.ini."""
+    return _packaged("adapter", name, "firmware")
+
+
+def flash_tool():
+    """The program that reads and writes images of the adapter's flash."""
+    return _packaged("programs", "sg-flash", "firmware")
 
 
 def guest(name, kernel="base"):
@@ -77,6 +130,11 @@ def guest(name, kernel="base"):
     return _need(build() / "guest" / name)
 
 
+def guest_release():
+    """The release of the kernel that is built with the guest."""
+    return _need(build() / "products" / "guest-tree" / "KERNEL").read_text().strip()
+
+
 def image(name):
     """The VMs' disk image of that name (images.IMAGES), or a file's path."""
     if os.path.isabs(name):
@@ -90,12 +148,12 @@ def image(name):
 
 def explorer():
     """The program that explores recordings."""
-    return _need(build() / "native" / "hw" / "explore" / "staghorn-explore", "native")
+    return _packaged("programs", "staghorn-explore", "native", "hw", "explore")
 
 
 def trace_printer():
     """The program that shows a trace as text."""
-    return _need(build() / "native" / "hw" / "print" / "staghorn-trace", "native")
+    return _packaged("programs", "staghorn-trace", "native", "hw", "print")
 
 
 def state():
