@@ -174,7 +174,9 @@ static char *explore(const char *strategy)
         }
     }
     for (unsigned n = 0; n < G_N_ELEMENTS(platforms); n++) {
-        g_string_append_printf(found, wrong >> n & 1 ? "%s " : "", platforms[n]);
+        if (wrong >> n & 1) {
+            g_string_append_printf(found, "%s ", platforms[n]);
+        }
     }
     json_free(file);
     json_free(said);

@@ -189,6 +189,8 @@ static void damage__is_found(void)
 static void nfs__stable_and_commit(void)
 {
     static struct rr_stream s;
+    /* A COMPOUND of three operations, of which PUTROOTFH and LOOKUP come first. */
+    static const uint32_t words[] = { 0, 0, 3, 24, 0, 15, 0, 38, 0 };
     struct rr_service nfs = rr_service_nfs;
     struct rr_request write = { .want = RR_WANT_WRITE, .count = 4, .stable = RR_FILE_SYNC };
     struct rr_results results;
@@ -208,8 +210,8 @@ static void nfs__stable_and_commit(void)
 
     rr_stream_reply(&s, 7, 0);
     body = s.len;
-    for (const char *p = "\0\0\3\30\0\17\0\46\0"; p < "\0\0\3\30\0\17\0\46\0" + 9; p++) {
-        rr_put_word(&s, (uint8_t)*p);
+    for (unsigned i = 0; i < SG_ARRAY_SIZE(words); i++) {
+        rr_put_word(&s, words[i]);
     }
     rr_put_word(&s, 4); /* octets */
     rr_put_word(&s, RR_DATA_SYNC);
