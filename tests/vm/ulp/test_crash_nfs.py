@@ -64,7 +64,8 @@ class Nfs(ulptest.ProgramCase):
         # A promise of the client binds the server behind the answer that caused it.
         self.assertEqual(len({each["binds-behind"] for each in promises}), FILES)
         self.assertGreater(result["order"]["matched"], 50)
-        self.assertGreater(result["images"], FILES)
+        # A server that answers early may have begun with little of it when the recording ends.
+        self.assertGreater(result["images"], FILES if status == 0 else 1)
         return crashfiles.judge(self.lab, folder / "explored", status)
 
     def test_sync(self):
