@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Crash images of right and of wrong programs, judged in VMs by the program's own check.
-# timeout: 1500
+# timeout: 2400
 
 The programs are recorded once, in an unmodified guest.  crash_hash finds an entry whose key is
 there and whose value is not.  What is wrong with crash_mirror takes two lost lines, so only images
