@@ -3,12 +3,20 @@
 
 #include "rpc_xdr.h"
 
-enum { RPC_VERSION = 2, AUTH_SYS_FLAVOR = 1, REPLY_ACCEPTED = 0, AUTH_BODY_MAX = 400 };
+enum {
+    RPC_VERSION = 2,
+    AUTH_SYS_FLAVOR = 1,
+    REPLY_ACCEPTED = 0,
+    AUTH_BODY_MAX = 400,
+    HEADER_MAX = 24 + 2 * (8 + AUTH_BODY_MAX), /* six words, credential and verifier */
+};
 
-/* An XDR stream for what comes next. */
-static void begin(struct rr_stream *s, XDR *x)
+/* An XDR stream for what comes next, of at most so many octets: ASan looks at all of its room. */
+static void begin(struct rr_stream *s, XDR *x, size_t most)
 {
-    xdrmem_create(x, (char *)s->octets + s->len, (u_int)(sizeof(s->octets) - s->len), XDR_ENCODE);
+    size_t room = SG_MIN(most, sizeof(s->octets) - s->len);
+
+    xdrmem_create(x, (char *)s->octets + s->len, (u_int)room, XDR_ENCODE);
 }
 
 static void end(struct rr_stream *s, XDR *x, bool done)
@@ -27,7 +35,7 @@ static void put_call(struct rr_stream *s, rr_xdr_call *call)
     s->items = 0;
     call->type = RR_CALL;
     call->rpcvers = RPC_VERSION;
-    begin(s, &x);
+    begin(s, &x, HEADER_MAX);
     end(s, &x, xdr_rr_xdr_call(&x, call));
 }
 
@@ -65,7 +73,7 @@ void rr_stream_reply(struct rr_stream *s, uint32_t xid, uint32_t accept_stat)
     s->items = 0;
     reply.body.stat = REPLY_ACCEPTED;
     reply.body.rr_xdr_reply_body_u.accepted.stat = accept_stat;
-    begin(s, &x);
+    begin(s, &x, HEADER_MAX);
     end(s, &x, xdr_rr_xdr_reply(&x, &reply));
 }
 
@@ -74,7 +82,7 @@ void rr_put_word(struct rr_stream *s, uint32_t word)
     u_int value = word;
     XDR x;
 
-    begin(s, &x);
+    begin(s, &x, 4);
     end(s, &x, xdr_u_int(&x, &value));
 }
 
@@ -91,7 +99,7 @@ void rr_put_fixed(struct rr_stream *s, struct sg_span octets)
     if (!octets.len) {
         return;
     }
-    begin(s, &x);
+    begin(s, &x, sg_align_up(octets.len, 4));
     /* libtirpc only reads what it encodes. */
     end(s, &x, xdr_opaque(&x, (char *)octets.p, (u_int)octets.len));
 }
