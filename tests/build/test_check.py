@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests which programs tools/build/check runs for a file, in which order and how."""
 import contextlib
-import importlib.machinery
 import importlib.util
 import io
 import json
@@ -26,16 +25,6 @@ def case(function):
     return function
 
 
-def load():
-    """tools/build/check as a module."""
-    loader = importlib.machinery.SourceFileLoader("check", CHECK)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check", loader))
-    sys.modules["check"] = module
-    sys.dont_write_bytecode = True
-    loader.exec_module(module)
-    return module
-
-
 def load_files():
     """tools/build/files.py as a module."""
     spec = importlib.util.spec_from_file_location("files", TOP / "tools" / "build" / "files.py")
@@ -44,7 +33,7 @@ def load_files():
     return module
 
 
-check = load()
+check = cases.load_check()
 
 
 @case

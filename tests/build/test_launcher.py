@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import cases
 
 TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOP / "tools"))
-from launcher import ports, proc, snapshot  # noqa: E402
+from launcher import domain, ports, proc, snapshot  # noqa: E402
 from launcher.errors import LabError  # noqa: E402
 from launcher.state import LabFolder  # noqa: E402
 
@@ -231,6 +232,46 @@ def bytecode__is_in_the_build_folder(folder):
         subprocess.run([str(tree / "staghorn"), "--version"], capture_output=True, check=True)
         compiled = {path.relative_to(tree).parts[0] for path in tree.rglob("*.pyc")}
         assert compiled == wanted, compiled
+
+
+@case
+def launcher__doubts(_folder):
+    """launcher: if CPUs are not tracked, up and pmem say which verdicts cannot be trusted"""
+    state = {
+        **{"power": True, "cuts": 0, "nvdimms": {}, "stages": {}, "events": 0, "flushes": 0},
+        **{"flushes-failed": 0, "lines-persisted": 0, "media-refusals": 0},
+    }
+    shown = {"vm": "beta", "properties": {}, "state": state}
+    assert "trusted" not in domain.text_of(shown)
+    doubtful = dict(shown, state=dict(state, **{"not-trusted": "nobody looked"}))
+    assert "verdicts not to be trusted: nobody looked" in domain.text_of(doubtful)
+
+    class Lab:
+        data = {
+            "vms": {
+                "alpha": {"pmem": None},
+                "beta": {"pmem": {"domain": {}}},
+                "gamma": {"pmem": {"domain": {"domain": "off"}}},
+                "delta": {"pmem": {"domain": {"cpu-tracking": "on"}}},
+            }
+        }
+
+    class Monitor:
+        def __init__(self, _folder, vm):
+            self.state = doubtful["state"] if vm == "beta" else state
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def run(self, *_, **__):
+            return json.dumps(self.state)
+
+    with mock.patch.object(domain, "Monitor", Monitor):
+        doubts = list(domain.doubts(Lab))
+    assert doubts == [("beta", "nobody looked")]
 
 
 if __name__ == "__main__":

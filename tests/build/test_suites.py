@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests which VM tests `make check` runs, and that `make check-full` runs all of them."""
 import ast
-import importlib.machinery
-import importlib.util
 import os
 import re
 import subprocess
@@ -39,17 +37,7 @@ def case(function):
     return function
 
 
-def load():
-    """tools/build/check as a module."""
-    loader = importlib.machinery.SourceFileLoader("check", str(TOP / "tools/build/check"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check", loader))
-    sys.modules["check"] = module
-    sys.dont_write_bytecode = True
-    loader.exec_module(module)
-    return module
-
-
-check = load()
+check = cases.load_check()
 
 
 def programs(*words):
