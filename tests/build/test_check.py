@@ -260,30 +260,23 @@ def files__scripts(_folder):
 
 
 @case
-def big_endian__selection(folder):
-    """big-endian: a part unless all is asked for, in the emulator; a name without a program ends"""
-    build, wire = Path(folder), check.big_endian.SELECTED[5]
+def big_endian__commands(folder):
+    """big-endian: programs of meson and of the provider, in the emulator, and with time for it"""
+    build = Path(folder)
     programs = [
         check.Program("sim/engine", "sim", ["/b/engine"], fast="--seeds 1..9", timeout=5),
-        check.Program(wire, "unit", ["/b/wire"], timeout=5),
+        check.Program("wire/ddp", "unit", ["/b/wire"], timeout=5),
     ]
-    chosen = check.big_endian.emulated(build, programs, False)
-    assert [(p.name, p.suite, p.timeout) for p in chosen] == [(wire, "big-endian", 100)]
     (build / check.big_endian.TESTS).mkdir(parents=True)
     (build / check.big_endian.TESTS / "staghorn-test-mpe").touch()
     run = str(build / "bin/s390x-run")
-    words = [p.command for p in check.big_endian.emulated(build, programs, True)]
+    found = check.big_endian.emulated(build, programs)
+    assert {(p.suite, p.timeout) for p in found} == {("big-endian", 100)}
+    words = [p.command for p in found]
     assert words[0] == [run, "/b/engine", "--seeds", "1..9"], words
     assert words[1] == [run, "/b/wire"], words
     assert words[2][0] == run and words[2][1].endswith("staghorn-test-mpe"), words
-    listed = [{"name": name, "cmd": ["/b/test-x"]} for name in check.big_endian.SELECTED]
-    assert check.big_endian.targets(listed) == ["tests/test-x"] * len(listed)
-    try:
-        check.big_endian.targets(listed[1:])
-    except SystemExit as error:
-        assert check.big_endian.SELECTED[0] in str(error)
-    else:
-        raise AssertionError("a missing program is not reported")
+    assert check.big_endian.emulated(build, []) == []
 
 
 @case

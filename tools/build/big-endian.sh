@@ -3,12 +3,8 @@
 #
 # Builds the tests of the core and of the provider for a big-endian machine:
 #
-#     tools/build/big-endian.sh [all | some | fetch]
-#
-#   all    the suites unit and sim, in $SG_BUILD/big-endian, and the provider's tests, in
-#          $SG_BUILD/big-endian-provider/obj/bin; the default
-#   some   only the programs that run without being asked for (SELECTED of big_endian.py)
-#   fetch  nothing: only the product is made
+# the suites unit and sim, in $SG_BUILD/big-endian, and the provider's tests, in
+# $SG_BUILD/big-endian-provider/obj/bin.
 #
 # The machine is s390x: Debian has compiler and libraries for it, and QEMU runs its programs on
 # Linux (user emulation).  The product "s390x" has all of them, as far as this machine does not.
@@ -16,10 +12,7 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
 
-case ${1:-all} in
-all | some | fetch) ;;
-*) sg_die "unknown argument $1: all, some or fetch" ;;
-esac
+[ $# -eq 0 ] || sg_die "takes no arguments"
 
 triplet=s390x-linux-gnu
 tools="gcc-$triplet qemu-user"
@@ -175,7 +168,6 @@ sg_plan 7
 missing=$(sg_missing $tools | tr '\n' ' ')
 sg_step s390x "fetching Debian's compiler and libraries for s390x" @1 "@$(sg_host_suite)" \
     "@$tools" "@$libraries" "@$missing" -- make_product
-[ "${1:-all}" != fetch ] || exit 0
 product=$(sg_product s390x)
 sg_tool_meson
 sg_source_lwip
@@ -184,13 +176,6 @@ files=$(cd "$SG_TOP" && find hw include tests tools -name meson.build | sort | t
 options=("-Dsuites=unit,sim" "-Dlwip_dir=$(sg_product src-lwip)/src")
 sg_local big-endian-configure "configuring" "@$(sg_product meson)" "@$SG_TOP" "@$files" \
     "@$product" "@${options[*]}" "$SG_BUILD/bin/s390x.ini" -- configure "${options[@]}"
-targets=
-if [ "${1:-all}" = some ]; then
-    targets=$(/usr/bin/python3 "$SG_TOP/tools/build/big_endian.py") || exit
-fi
-# shellcheck disable=SC2086  # ninja's targets
-sg_run big-endian "building for s390x" -- ninja -C "$SG_BUILD/big-endian" -j "$SG_JOBS" $targets
-if [ -z "$targets" ]; then
-    sg_source_rdma_core
-    sg_run big-endian-provider "building the provider for s390x" -- build_provider
-fi
+sg_run big-endian "building for s390x" -- ninja -C "$SG_BUILD/big-endian" -j "$SG_JOBS"
+sg_source_rdma_core
+sg_run big-endian-provider "building the provider for s390x" -- build_provider
