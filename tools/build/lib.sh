@@ -122,9 +122,10 @@ sg__stop_child() {
     fi
 }
 
-# Its own trap ends its step.
+# Its own trap ends its step.  What it said may be why this script ends.
 sg__stop_other() {
     [ -n "$sg__other" ] || return 0
+    cat "$sg__other_log" >&2
     kill -TERM -- "-$sg__other" 2>/dev/null
     wait "$sg__other" 2>/dev/null
     sg__other=
@@ -350,11 +351,12 @@ sg_run() {
 }
 
 # sg_beside SCRIPT...: starts a script of steps beside this one, which needs none of its results.
+# Its steps have no numbers: two writers would disturb each other in the plan.
 sg_beside() {
     sg__other_log=$SG_LOGS/beside.out
     mkdir -p "$SG_LOGS" || sg_die "cannot write $SG_LOGS"
     set -m
-    "$@" < /dev/null > "$sg__other_log" 2>&1 &
+    SG_PLAN_FILE=/nonexistent "$@" < /dev/null > "$sg__other_log" 2>&1 &
     sg__other=$!
     set +m
 }
@@ -362,6 +364,7 @@ sg_beside() {
 # sg_join: waits for it and prints what it said; a failure ends this script, too.
 sg_join() {
     local status
+    ! kill -0 "$sg__other" 2>/dev/null || sg_note "waiting for what runs beside: $sg__other_log"
     wait "$sg__other"
     status=$?
     sg__other=

@@ -236,14 +236,17 @@ check | check-full)
     lock_build
     case $target in
     check)
-        sg_plan $((31 + deb_steps))
+        sg_plan $((25 + deb_steps))
         parts=()
         ;;
     check-full)
-        sg_plan $((40 + deb_steps))
+        sg_plan $((34 + deb_steps))
         parts=(--with consumers)
         ;;
     esac
+    # Both sides need these.
+    sg_tool_meson
+    sg_source_lwip
     sg_beside "$SG_TOP/tools/build/qemu.sh" plain sanitized
     run_part firmware/build.sh
     run_part tools/guest/build.sh "${parts[@]}"
