@@ -205,6 +205,10 @@ def process_that_is_gone(_folder):
         assert expected in shown, (maps, shown)
 
 
+SECTION_TABLE = ((40, 48), (58, 60), (60, 62))  # its place, an entry's size, how many; ELF64
+STRTAB = 3  # type of a section
+
+
 @case
 def damaged_files(folder):
     """a file of the guest that is cut off or damaged at any place ends nothing"""
@@ -218,6 +222,20 @@ def damaged_files(folder):
                 bad[at] = rng.randrange(256)
         code = elf_names.ElfNames(bytes(bad))
         code.name(code.address(offset) or 0)
+
+
+@case
+def names_far_outside(folder):
+    """tables of names that begin at the end of all offsets have no names"""
+    octets, _ = library(folder)
+    sections, step, count = (int.from_bytes(octets[a:b], "little") for a, b in SECTION_TABLE)
+    bad = bytearray(octets)
+    for at in range(sections, sections + step * count, step):
+        if int.from_bytes(bad[at + 4 : at + 8], "little") == STRTAB:
+            bad[at + 24 : at + 32] = (1 << 63).to_bytes(8, "little")
+    assert bad != octets
+    code = elf_names.ElfNames(bytes(bad))
+    assert code.functions == [], code.functions
 
 
 @case

@@ -48,7 +48,8 @@ class ElfNames:
     def _symbols(self, offset, size, step, names):
         found = self._table("<IBxHQQ", offset, max(step, 24), size // max(step, 24))
         for name, info, section, start, octets in found:
-            if info & 15 == FUNCTION and section and octets:
+            inside = names + name < len(self.data)
+            if info & 15 == FUNCTION and section and octets and inside:
                 self.functions.append((start, octets, names + name))
 
     def address(self, offset):
