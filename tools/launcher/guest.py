@@ -37,11 +37,14 @@ def _current():
 
 
 @contextlib.contextmanager
-def _lock():
-    """One build at a time in this folder."""
+def _lock(wait=True):
+    """One build at a time in this folder; without waiting, another one is an error."""
     paths.build().mkdir(parents=True, exist_ok=True)
     with open(paths.build() / ".lock", "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise LabError("the guest is being built", "Wait for its end, or end it") from None
         yield
 
 
@@ -97,6 +100,11 @@ def remove():
     """Removes the cache; returns its size in octets."""
     if all_names():
         raise LabError("a lab uses the guest", "End it: ./staghorn down; status --all lists labs")
+    with _lock(wait=False):
+        return _remove_all()
+
+
+def _remove_all():
     size = 0
     for folder, _, names in os.walk(paths.cache()):
         for name in names:

@@ -66,8 +66,7 @@ def folder():
     chosen = os.environ.get("STAGHORN_SNAPSHOTS")
     if chosen:
         return Path(chosen).absolute()
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "staghorn" / "boot-snapshots"
+    return paths.cache() / "boot-snapshots"
 
 
 def wanted(args):
@@ -179,8 +178,9 @@ def _make_room(place):
     """Removes the snapshots that were not used for the longest time, and what killed launchers
     left."""
     for half in place.glob("*.new"):
-        if time.time() - half.stat().st_mtime > HALF_S:
-            half.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another launcher has completed it
+            if time.time() - half.stat().st_mtime > HALF_S:
+                half.unlink()
     found, kept = [], 0
     for path in place.glob("*.state"):
         with contextlib.suppress(FileNotFoundError):  # another launcher makes room, too
