@@ -122,6 +122,8 @@ packages() {
 # Default builds do not need these packages.
 require_deb() {
     local missing
+    [ "$SG_SANITIZERS" = 0 ] ||
+        sg_die "QEMU would have sanitizers; run ./configure without --enable-sanitizers"
     # shellcheck disable=SC2086  # words: packages
     missing=$(sg_missing ${SG_DEB_PACKAGES:-} | tr '\n' ' ')
     [ -z "$missing" ] || sg_die "make deb needs packages that are missing: $missing" \

@@ -34,7 +34,7 @@ HINTS = (
     (r"hw/(device|core|net)/|include/|tests/qtest/", "tools/build/check --suite qtest"),
     (r"guest-driver/", "make guest; tools/build/check --suite guest"),
     (r"tests/vm/\w+/(test_\w+)\.py$", r"tools/build/check --suite vm --suite full \1"),
-    (r"tests/guest-programs/", "make guest; tools/build/check --suite vm"),
+    (r"tests/guest-programs/", "make guest; tools/build/check --suite vm --suite full"),
 )
 
 

@@ -27,7 +27,9 @@ def spoken(text):
 
 def packaged(text):
     """The text with the name of an installed launcher, and the place of its documents."""
-    return re.sub(r"\bdocs/(?=[\w/-]+\.md)", DOCUMENTS, text.replace("./staghorn", "staghorn"))
+    return re.sub(
+        r"(?<![\w./-])docs/(?=[\w/-]+\.md)", DOCUMENTS, text.replace("./staghorn", "staghorn")
+    )
 
 
 class LabError(Exception):

@@ -5,7 +5,7 @@
 #
 # $SG_BUILD/deb/provider gets root, the files to be installed, and VERSION, that of rdma-core.  The
 # source is Debian's of the machine's release, or the folder in RDMA_CORE: the interface between
-# libibverbs and its providers is private to one version.  Exit status 77: it is absent, or too old.
+# libibverbs and its providers is private to one version.  Exit status 77: it is too old.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
@@ -19,19 +19,11 @@ if dpkg --compare-versions "$version" lt 54; then
 fi
 out=$SG_BUILD/deb/provider
 
-fetch() {
-    sg__fetch rdma-core "$version-*" || exit 77
-}
-
 if [ -n "${RDMA_CORE:-}" ]; then
     [ -r "$RDMA_CORE/CMakeLists.txt" ] || sg_die "RDMA_CORE=$RDMA_CORE has no source of rdma-core"
     source=$RDMA_CORE
-elif [ "$(sg_host_suite)" = "$SG_SUITE" ]; then
-    sg_source_rdma_core
-    source=$SG_OUT/src
 else
-    sg_step "src-rdma-core-$version" "fetching Debian's source of rdma-core $version" \
-        "${sg__fetch_keys[@]}" -- fetch
+    sg_source_rdma_core
     source=$SG_OUT/src
 fi
 found=$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)")$/\1/p' "$source/CMakeLists.txt")
