@@ -337,7 +337,8 @@ def do_profiles(args):
 
 def do_on(args):
     interruptible()
-    seconds = lab.on(args.lab, args.vm, args.timeout)
+    quiet = (lambda text: None) if args.json else say
+    seconds = lab.on(args.lab, args.vm, args.timeout, quiet)
     emit(
         args,
         {"vm": args.vm, "state": "on", "ready_s": seconds},

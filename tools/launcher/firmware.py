@@ -77,6 +77,15 @@ def prepare(folder, name, vm):
         if done.returncode:
             raise LabError("the flash image of VM %s: %s" % (name, done.stderr.strip()))
         new.rename(path)
+        vm["flash"].append(path.stat().st_mtime_ns)
+
+
+def changed(folder, name):
+    """Whether somebody has written to the flash of one of the VM's adapters since it was made."""
+    vm = folder.data["vms"][name]
+    paths_of = (folder.path / _file(name, number) for number in range(len(vm["adapters"]) + 1))
+    now = [path.stat().st_mtime_ns for path in paths_of if path.exists()]
+    return now != vm["flash"]
 
 
 def properties(name, vm, number):

@@ -82,6 +82,7 @@ def make_plan(name, args):
             "trace": traces[vm],
             "gdb": gdbstubs[vm],
             "qemu_args": further_words[vm],
+            "flash": [],
             "process": None,
             "starts": 0,
             "ready_s": None,
@@ -484,7 +485,16 @@ def load(name, vm_name, path, limit):
         return vm["ready_s"]
 
 
-def on(name, vm_name, limit):
+def _power_on_again(folder, vm_name, limit, say):
+    """Starts a VM that was up before, behind its boot if it can; returns the time of the start."""
+    path = snapshot.present(folder, vm_name)
+    since = power_on(folder, vm_name, incoming=path is not None)
+    if path and snapshot.resume(folder, {vm_name: path}, limit, say):
+        power_on(folder, vm_name)
+    return since
+
+
+def on(name, vm_name, limit, say=lambda text: None):
     """Switches power on; returns the seconds until RDMA is ready."""
     folder = LabFolder(name)
     folder.require()
@@ -492,9 +502,10 @@ def on(name, vm_name, limit):
         vm = folder.vm(vm_name)
         if proc.alive(vm["process"]):
             raise LabError("VM %s is already on" % vm_name)
-        since = power_on(folder, vm_name)
+        limit = limit or folder.data["timeout"]
         try:
-            seconds = wait_ready(folder, vm_name, since, limit or folder.data["timeout"])
+            since = _power_on_again(folder, vm_name, limit, say)
+            seconds = wait_ready(folder, vm_name, since, limit)
         except BaseException:
             proc.kill(vm["process"])
             vm["process"] = None

@@ -10,7 +10,8 @@ that, so the adapter's state is that of a reset adapter, and nobody knows the NV
 
 A snapshot's name is a hash of all that the guest could have seen: QEMU's words, and the identity of
 QEMU, kernel, initramfs and image.  QEMU and the initramfs, which each clone builds, count by their
-content, so clones with the same sources share snapshots.  `on` always boots.
+content, so clones with the same sources share snapshots.  `on` resumes such a VM as well, if a
+snapshot is there and the firmware of its adapters is still the one that they came with.
 
 STAGHORN_SNAPSHOTS      a folder for them other than $XDG_CACHE_HOME/staghorn/boot-snapshots
 STAGHORN_BOOT_SNAPSHOT  1: as if each `up` had --boot-snapshot
@@ -23,7 +24,7 @@ import re
 import time
 from pathlib import Path
 
-from . import debugging, paths, plug, proc, qemu
+from . import debugging, firmware, paths, plug, proc, qemu
 from .errors import TIMEOUT, LabError
 from .qmp import Monitor
 from .state import connect
@@ -254,6 +255,15 @@ def prepare(lab_folder, power_on, limit, say):
         complain,
     )
     return found
+
+
+def present(lab_folder, name):
+    """The path of the snapshot that the VM can resume from when it is switched on; None: it boots."""
+    lab = lab_folder.data
+    if not lab["boot_snapshot"] or obstacle(lab, name) or firmware.changed(lab_folder, name):
+        return None
+    path = file_of(lab, name)
+    return path if path.exists() else None
 
 
 def _resume(lab_folder, name, path, limit):
