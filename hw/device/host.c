@@ -17,6 +17,7 @@
 #include "system/hw_accel.h"
 #include "system/tcg.h"
 #include "trace.h"
+#include "machine_clock.h"
 #include "staghorn.h"
 
 enum {
@@ -100,7 +101,7 @@ static void host_unmap(void *opaque, void *p, size_t len, bool for_write)
 
 static uint64_t host_now(void *opaque)
 {
-    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    return staghorn_clock_ns();
 }
 
 /*
@@ -111,10 +112,14 @@ static uint64_t host_now(void *opaque)
 static void host_arm_timer(void *opaque, uint64_t deadline_ns)
 {
     StaghornState *s = opaque;
+    int64_t at;
 
-    if (deadline_ns < INT64_MAX &&
-        (!timer_pending(s->timer) || timer_expire_time_ns(s->timer) > deadline_ns)) {
-        timer_mod_ns(s->timer, deadline_ns);
+    if (deadline_ns >= INT64_MAX) {
+        return;
+    }
+    at = staghorn_clock_virtual(deadline_ns);
+    if (!timer_pending(s->timer) || timer_expire_time_ns(s->timer) > at) {
+        timer_mod_ns(s->timer, at);
     }
 }
 

@@ -25,6 +25,7 @@
 #include "net/filter.h"
 #include "net/net.h"
 #include "impair.h"
+#include "machine_clock.h"
 
 #define TYPE_STAGHORN_IMPAIR "filter-staghorn-impair"
 OBJECT_DECLARE_SIMPLE_TYPE(StaghornImpair, STAGHORN_IMPAIR)
@@ -68,13 +69,13 @@ static void rearm(ImpairLink *l)
     if (next == SG_IMPAIR_NEVER) {
         timer_del(l->timer);
     } else {
-        timer_mod(l->timer, next);
+        timer_mod(l->timer, staghorn_clock_virtual(next));
     }
 }
 
 static void output(ImpairLink *l, unsigned max)
 {
-    sg_impair_output(l->link, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), max, deliver, l);
+    sg_impair_output(l->link, staghorn_clock_ns(), max, deliver, l);
     rearm(l);
 }
 
@@ -101,7 +102,7 @@ static ssize_t impair_receive_iov(NetFilterState *nf, NetClientState *sender, un
     ImpairLink *l = &s->links[sender == nf->netdev];
     size_t lead = flags & QEMU_NET_PACKET_FLAG_RAW ? 0 : nf->netdev->vnet_hdr_len;
     bool passes =
-        sg_impair_input(l->link, iov, iovcnt, lead, flags, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+        sg_impair_input(l->link, iov, iovcnt, lead, flags, staghorn_clock_ns());
 
     rearm(l); /* a frame that passes may have left a copy behind */
     return passes ? 0 : iov_size(iov, iovcnt);

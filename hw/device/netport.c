@@ -28,6 +28,7 @@
 #include "net/net.h"
 #include "system/runstate.h"
 #include "persist/recorder.h"
+#include "machine_clock.h"
 #include "staghorn.h"
 
 enum {
@@ -96,7 +97,7 @@ static bool port_can_send(void *opaque)
 
 static uint64_t port_now(void *opaque)
 {
-    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    return staghorn_clock_ns();
 }
 
 static void port_random(void *opaque, void *buf, size_t len)

@@ -17,6 +17,7 @@
 #include "exec/store-track.h"
 #include "hw/core/cpu.h"
 #include "cpu_track.h"
+#include "machine_clock.h"
 
 enum {
     GUEST_PAGE = 4096,
@@ -163,7 +164,7 @@ static void mark(CPUState *cpu, int32_t displacement, uintptr_t ra)
     if (d && d->model) {
         staghorn_domain_enter(d);
     } else {
-        staghorn_record_time(qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+        staghorn_record_time(staghorn_clock_ns());
     }
     e.name = staghorn_record_name(kind);
     staghorn_record(&e);

@@ -31,6 +31,7 @@
 #include "system/runstate.h"
 #include "system/system.h"
 #include "domain_object.h"
+#include "machine_clock.h"
 #include "recorder.h"
 
 bool (*staghorn_cpu_track)(StaghornDomain *d, bool on, Error **errp);
@@ -63,7 +64,7 @@ StaghornDimm *staghorn_domain_dimm(StaghornDomain *d, const char *name)
 
 struct sg_persist *staghorn_domain_enter(StaghornDomain *d)
 {
-    uint64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    uint64_t now = staghorn_clock_ns();
 
     staghorn_domain_lock(&d->lock);
     sg_persist_tick(d->model, now);
@@ -88,7 +89,7 @@ void staghorn_domain_leave(StaghornDomain *d)
         staghorn_bad_ranges_changed(d);
     }
     if (sooner && due < INT64_MAX) {
-        timer_mod_ns(d->timer, due);
+        timer_mod_ns(d->timer, staghorn_clock_virtual(due));
     }
 }
 

@@ -8,6 +8,7 @@
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
 #include "base/crc32c.h"
+#include "machine_clock.h"
 #include "recorder_impl.h"
 #include "staghorn.h"
 
@@ -19,7 +20,7 @@ void staghorn_record_outside(StaghornState *s, struct sg_trace_event *e)
     if (domain) {
         staghorn_domain_enter(s->domain);
     } else {
-        staghorn_record_time(qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+        staghorn_record_time(staghorn_clock_ns());
     }
     staghorn_record(e);
     if (domain) {
