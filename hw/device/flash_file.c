@@ -147,6 +147,13 @@ static enum sg_flash_medium outcome(StaghornFlash *f)
     return SG_FLASH_TAKEN;
 }
 
+static uint64_t flash_writes;
+
+uint64_t staghorn_flash_writes(void)
+{
+    return flash_writes;
+}
+
 static enum sg_flash_medium program_file(void *opaque, uint32_t offset, const void *buf,
                                          uint32_t len)
 {
@@ -160,6 +167,7 @@ static enum sg_flash_medium program_file(void *opaque, uint32_t offset, const vo
     if (f->job) {
         return outcome(f);
     }
+    flash_writes++;
     job = f->job = g_new0(StaghornFlashJob, 1);
     job->s = s;
     job->fd = f->fd;

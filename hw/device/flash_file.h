@@ -27,6 +27,8 @@ typedef struct StaghornFlash {
     struct sg_adapter_config bound;  /* the limits for any later profile */
 } StaghornFlash;
 
+/* How often guests have written to the flash of an adapter, since the start of the process. */
+uint64_t staghorn_flash_writes(void);
 /* Loads the image of the property romfile, if it is set, and takes the property over. */
 bool staghorn_flash_init(struct StaghornState *s, Error **errp);
 /* Applies the profile of the running firmware to the properties that were not set explicitly. */

@@ -123,7 +123,11 @@ static void reset_enter(Object *object, ResetType type)
     }
     d->times.discard = us_since(at);
     at = get_clock();
-    staghorn_ram_scramble(d->seed + d->cuts);
+    if (staghorn_boot_resumes(d)) {
+        staghorn_ram_clear();
+    } else {
+        staghorn_ram_scramble(d->seed + d->cuts);
+    }
     unmap_shadow();
     d->times.clear = us_since(at);
     d->times.reset = -us_since(d->cut_start_ns);
@@ -192,6 +196,9 @@ static void reset_exit(Object *object, ResetType type)
     }
     staghorn_map_update(d);
     write_report(d);
+    if (staghorn_boot_resumes(d)) {
+        staghorn_boot_after_cut(d);
+    }
 }
 
 /* ---- actions and results as properties ---- */
@@ -292,6 +299,7 @@ static char *get_state(Object *object, Error **errp)
     }
     qdict_put_bool(state, "power", !qatomic_read(&d->powered_off));
     qdict_put_int(state, "cuts", d->cuts);
+    qdict_put_int(state, "resumed", staghorn_boot_resumed(d));
     if (sg_persist_doubt(&d->config)) {
         qdict_put_str(state, "not-trusted", sg_persist_doubt(&d->config));
     }

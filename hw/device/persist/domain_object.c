@@ -331,6 +331,7 @@ static void domain_init(Object *object)
     d->sweep_all = true;
     staghorn_domain_init_props(d);
     staghorn_domain_init_cuts(d);
+    staghorn_domain_init_boot(d);
 }
 
 /* Only for an object that was refused: the other one lives until the process ends. */
@@ -338,6 +339,7 @@ static void domain_finalize(Object *object)
 {
     StaghornDomain *d = STAGHORN_DOMAIN(object);
 
+    staghorn_domain_free_boot(d);
     staghorn_domain_free_cuts(d);
     staghorn_domain_free_props(d);
 }
@@ -351,6 +353,7 @@ static void domain_class_init(ObjectClass *klass, void *data)
     staghorn_domain_class_props(klass);
     staghorn_domain_class_cuts(klass);
     staghorn_domain_class_preview(klass);
+    staghorn_domain_class_boot(klass);
     staghorn_domain_class_rewind(klass);
     staghorn_domain_class_rewind_reads(klass);
 }

@@ -10,6 +10,7 @@
  * domain_dma.c      accesses of adapters and of other devices (staghorn.h)
  * domain_pages.c    the pages that CPUs changed
  * domain_ram.c      the loss of ordinary memory
+ * domain_boot.c     a machine that resumes behind its boot after a cut
  * domain_map.c      where visible memory and the media are one
  * domain_bad.c      unreadable lines, and their announcement; domain_mce.c: machine checks
  * domain_preview.c  the property "preview"
@@ -98,6 +99,7 @@ struct StaghornDomain {
     struct sg_persist_report *report;
 
     struct StaghornRewind *rewind; /* a kept state (rewind.c), or NULL */
+    struct StaghornBoot *boot;     /* domain_boot.c */
 
     Notifier machine_done, shutdown;
 };
@@ -230,6 +232,8 @@ void staghorn_map_write_back(StaghornDomain *d);
  * seed; as zero if it belongs to a file, or if the host does not allow it.
  */
 void staghorn_ram_scramble(uint64_t seed);
+/* The same, for memory that gets other content at once: it need not become noise. */
+void staghorn_ram_clear(void);
 /* Has that happened since the last call? */
 bool staghorn_ram_scrambled(void);
 
@@ -256,5 +260,17 @@ uint64_t staghorn_pages_next_differing(void *opaque, int extent, uint64_t from, 
 void staghorn_pages_discard(StaghornDimm *dimm);
 /* The backend's file; -1: there is none. */
 int staghorn_pages_file(MemoryRegion *mr, uint64_t *offset, bool *shared);
+
+/* ---- Resuming behind the boot (domain_boot.c) ---- */
+
+void staghorn_domain_class_boot(ObjectClass *klass);
+void staghorn_domain_init_boot(StaghornDomain *d);
+void staghorn_domain_free_boot(StaghornDomain *d);
+/* Whether the machine will resume after the cut whose reset is under way. */
+bool staghorn_boot_resumes(StaghornDomain *d);
+/* It does so from the main loop, when the reset is complete. */
+void staghorn_boot_after_cut(StaghornDomain *d);
+/* How often it has. */
+uint64_t staghorn_boot_resumed(const StaghornDomain *d);
 
 #endif

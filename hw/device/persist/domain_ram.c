@@ -34,6 +34,7 @@ enum {
 /* For all blocks of one cut. */
 typedef struct Noise {
     uint64_t seed;
+    bool none; /* zeroes instead */
     GSList *nvdimms;
     int fd;         /* -1: none, or it could not be created */
     uint64_t piece; /* the file has two of them */
@@ -115,7 +116,7 @@ static int scramble_backend(Object *object, void *opaque)
             return 0;
         }
     }
-    if (!map_noise(noise, backend->mr.ram_block)) {
+    if (noise->none || !map_noise(noise, backend->mr.ram_block)) {
         clear(backend->mr.ram_block);
     }
     return 0;
@@ -131,10 +132,9 @@ bool staghorn_ram_scrambled(void)
     return was;
 }
 
-void staghorn_ram_scramble(uint64_t seed)
+static void scramble(Noise noise)
 {
-    Noise noise = { .seed = seed, .nvdimms = nvdimm_get_device_list(), .fd = -1 };
-
+    noise.nvdimms = nvdimm_get_device_list();
     scrambled = true;
     object_child_foreach_recursive(object_get_root(), scramble_backend, &noise);
     g_slist_free(noise.nvdimms);
@@ -144,4 +144,14 @@ void staghorn_ram_scramble(uint64_t seed)
     if (tcg_enabled() && first_cpu) {
         tb_flush(first_cpu); /* translations of the old content */
     }
+}
+
+void staghorn_ram_scramble(uint64_t seed)
+{
+    scramble((Noise){ .seed = seed, .fd = -1 });
+}
+
+void staghorn_ram_clear(void)
+{
+    scramble((Noise){ .none = true, .fd = -1 });
 }
