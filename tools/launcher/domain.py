@@ -11,7 +11,7 @@ from .qmp import Monitor
 OBJECT = "/objects/dom0"
 ACTIONS = ("cut", "persist", "export-log", "preview", "rewind")
 RESULTS = ("report", "report-json", "state", "rewind-state", "rewind-lines")
-OTHERS = ("type", "memdevs")
+OTHERS = ("type", "memdevs", "boot-state", "boot-console", "boot-text")
 
 
 def require(vm, name):
@@ -95,6 +95,14 @@ def report(folder, name, as_json):
     with Monitor(folder, name) as monitor:
         text = monitor.run("qom-get", path=OBJECT, property="report-json" if as_json else "report")
     return json.loads(text) if as_json else text
+
+
+def resume_from(folder, name, path):
+    """After a power cut the VM resumes from this boot snapshot; "": it boots."""
+    settings = {"boot-console": "console", "boot-text": "go", "boot-state": str(path)}
+    with Monitor(folder, name) as monitor:
+        for key, value in settings.items():
+            monitor.run("qom-set", path=OBJECT, property=key, value=value)
 
 
 def cut(folder, name, policy):

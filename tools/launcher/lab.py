@@ -434,6 +434,8 @@ def link(name, vm_name, number, up):
         raise UsageError("VM %s has no adapter %d" % (vm_name, number))
     with Monitor(folder, vm_name) as monitor:
         monitor.run("set_link", name="up%d" % number, up=up)
+    if folder.data["boot_snapshot"] and domain.has_one(vm):
+        domain.resume_from(folder, vm_name, "")  # there the cable is plugged in
 
 
 def impair_links(name, items, clear):

@@ -11,7 +11,9 @@ that, so the adapter's state is that of a reset adapter, and nobody knows the NV
 A snapshot's name is a hash of all that the guest could have seen: QEMU's words, and the identity of
 QEMU, kernel, initramfs and image.  QEMU and the initramfs, which each clone builds, count by their
 content, so clones with the same sources share snapshots.  `on` resumes such a VM as well, if a
-snapshot is there and the firmware of its adapters is still the one that they came with.
+snapshot is there and the firmware of its adapters is still the one that they came with.  After
+a power cut of a VM with a persistence domain its QEMU loads the snapshot (boot-state in
+docs/manual/properties.md).
 
 STAGHORN_SNAPSHOTS      a folder for them other than $XDG_CACHE_HOME/staghorn/boot-snapshots
 STAGHORN_BOOT_SNAPSHOT  1: as if each `up` had --boot-snapshot
@@ -24,7 +26,7 @@ import re
 import time
 from pathlib import Path
 
-from . import debugging, firmware, paths, plug, proc, qemu
+from . import debugging, domain, firmware, paths, plug, proc, qemu
 from .errors import TIMEOUT, LabError
 from .qmp import Monitor
 from .state import connect
@@ -275,6 +277,8 @@ def _resume(lab_folder, name, path, limit):
         monitor.run("migrate-set-parameters", **{"announce-rounds": 1})
     plug.load(lab_folder, name, path, limit)
     _tell(lab_folder, name, b"go %d" % time.time())
+    if domain.has_one(lab_folder.data["vms"][name]):
+        domain.resume_from(lab_folder, name, path.absolute())
 
 
 def _tell(lab_folder, name, line):

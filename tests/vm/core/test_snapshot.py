@@ -4,6 +4,7 @@
 # timeout: 600
 # suite: full
 """
+import json
 import os
 import tempfile
 import time
@@ -84,7 +85,7 @@ class Snapshot(labtest.Claims, unittest.TestCase):
         self.assertEqual(len(self.files()), 2)
 
     def test_persistent_memory(self):
-        """A VM with a persistence domain resumes, and restarts after a cut"""
+        """A VM with a persistence domain resumes, also after a cut, if it is as it was"""
         pmem = ("--vms", "alpha", "--driver", "none", "--pmem", "64M,domain=adr")
         self.up(*pmem)
         self.assertIn("dax0.0", self.lab.sh("alpha", "ls /dev"))
@@ -93,6 +94,18 @@ class Snapshot(labtest.Claims, unittest.TestCase):
         self.assertIn("dax0.0", self.lab.sh("alpha", "ls /dev"))
         self.lab.run("cut", "alpha")
         self.assertIn("dax0.0", self.lab.sh("alpha", "ls /dev"))
+        self.assertEqual(self.resumed(), 1)
+        clock = float(self.lab.sh("alpha", "date +%s.%N"))
+        self.assertLess(abs(time.time() - clock), CLOCK_S)
+        # The snapshot does not know of a cable that is pulled.
+        self.lab.run("link", "alpha", "down")
+        self.lab.run("link", "alpha", "up")
+        self.lab.run("cut", "alpha")
+        self.assertEqual(self.resumed(), 1)
+
+    def resumed(self):
+        """How often alpha has resumed after a power cut."""
+        return json.loads(self.lab.run("pmem", "alpha", "--json").out)["state"]["resumed"]
 
     def test_damaged(self):
         """A VM whose snapshot is damaged boots"""
