@@ -239,11 +239,34 @@ static void changed_between_its_ends(void)
     }
 }
 
+/* Stores of a line beyond a limit share one number: then no store is judged alone. */
+static void merged_by_a_limit(void)
+{
+    enum { STORES = 40 };
+    uint64_t seq[STORES];
+    struct dom_rig r;
+
+    rig_init(&r);
+    r.limits.exact = true;
+    r.limits.line_stores = 16;
+    rig_up(&r, 65536);
+    for (unsigned i = 0; i < STORES; i++) {
+        rig_write_u64(&r, OWN, 0, i + 1);
+        seq[i] = sg_persist_seq(r.p);
+    }
+    for (unsigned i = 0; i < STORES; i++) {
+        T_CONTEXT("store %u", i);
+        T_FALSE(is_kept(&r, 0, seq[i]));
+    }
+    rig_down(&r);
+}
+
 static const struct t_case cases[] = {
     { "writes to the same octets, of which one is flushed", one_flushes },
     { "writes that share a line without a history", merged },
     { "what a Flush covers of others that arrive between its ends", between_its_ends },
     { "and of what somebody else changes between its ends", changed_between_its_ends },
+    { "stores of a line beyond a limit", merged_by_a_limit },
 };
 
 T_MAIN(cases)
