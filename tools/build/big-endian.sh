@@ -66,43 +66,29 @@ tool() {
     fi
 }
 
-# write_script NAME: writes standard input to $SG_BUILD/bin/NAME; an unchanged file keeps its time.
-write_script() {
-    local file=$SG_BUILD/bin/$1
-    cat > "$file.new"
-    chmod +x "$file.new"
-    if cmp -s "$file.new" "$file"; then
-        rm "$file.new"
-    else
-        mv "$file.new" "$file"
-    fi
-}
-
 # $SG_BUILD/bin/s390x-cc compiles and s390x-run runs; the files for meson and cmake name them.
 write_tools() {
     local path compiler emulator
     path=$(library_path)
     compiler=$(tool $triplet-gcc) || exit
     emulator=$(tool qemu-s390x) || exit
-    mkdir -p "$SG_BUILD/bin"
-    write_script s390x-cc << END
+    sg_write_program s390x-cc << END
 #!/bin/sh
-export CCACHE_DIR="$SG_CACHE/ccache" CCACHE_BASEDIR="$SG_BUILD" CCACHE_NOHASHDIR=1
-export CCACHE_COMPILERCHECK=content CCACHE_MAXSIZE=4G CCACHE_SLOPPINESS=time_macros
+$(sg_ccache_settings)
 export LD_LIBRARY_PATH="$path"
 exec ccache "$compiler" --sysroot="$product/sysroot" "\$@"
 END
-    write_script s390x-run << END
+    sg_write_program s390x-run << END
 #!/bin/sh
 export LD_LIBRARY_PATH="$path"
 exec "$emulator" -L "$product/sysroot" -E LD_LIBRARY_PATH= "\$@"
 END
-    write_script s390x-ar << END
+    sg_write_program s390x-ar << END
 #!/bin/sh
 export LD_LIBRARY_PATH="$path"
 exec "$(tool $triplet-ar)" "\$@"
 END
-    write_script s390x-strip << END
+    sg_write_program s390x-strip << END
 #!/bin/sh
 export LD_LIBRARY_PATH="$path"
 exec "$(tool $triplet-strip)" "\$@"

@@ -155,21 +155,34 @@ sg_tool_schedulers() {
         "@$sg__schedulers" "@$missing" -- sg__make_schedulers
 }
 
-# The compiler of both meson projects, $SG_BUILD/bin/cc: gcc behind ccache, whose store is in the
-# cache and does not depend on the clone's path.
-sg_write_cc() {
-    local new=$SG_BUILD/bin/cc.new.$BASHPID
+# sg_write_program NAME: writes standard input to $SG_BUILD/bin/NAME; an unchanged file keeps its
+# time.
+sg_write_program() {
+    local file=$SG_BUILD/bin/$1 new=$SG_BUILD/bin/$1.new.$BASHPID
     mkdir -p "$SG_BUILD/bin"
-    cat > "$new" << END
-#!/bin/sh
-export CCACHE_DIR="$SG_CACHE/ccache" CCACHE_BASEDIR="$SG_BUILD" CCACHE_NOHASHDIR=1
-export CCACHE_COMPILERCHECK=content CCACHE_MAXSIZE=4G CCACHE_SLOPPINESS=time_macros
-exec ccache gcc "\$@"
-END
+    cat > "$new"
     chmod +x "$new"
-    if cmp -s "$SG_BUILD/bin/cc" "$new"; then
+    if cmp -s "$file" "$new"; then
         rm "$new"
     else
-        mv "$new" "$SG_BUILD/bin/cc"
+        mv "$new" "$file"
     fi
+}
+
+# sg_ccache_settings: the lines of a script that set ccache up; its store is in the cache and does
+# not depend on the clone's path.
+sg_ccache_settings() {
+    cat << END
+export CCACHE_DIR="$SG_CACHE/ccache" CCACHE_BASEDIR="$SG_BUILD" CCACHE_NOHASHDIR=1
+export CCACHE_COMPILERCHECK=content CCACHE_MAXSIZE=4G CCACHE_SLOPPINESS=time_macros
+END
+}
+
+# The compiler of both meson projects, $SG_BUILD/bin/cc: gcc behind ccache.
+sg_write_cc() {
+    sg_write_program cc << END
+#!/bin/sh
+$(sg_ccache_settings)
+exec ccache gcc "\$@"
+END
 }

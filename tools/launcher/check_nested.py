@@ -296,20 +296,17 @@ class Nested:
         }
 
     def _result(self, levels, lines, judges):
-        depths = []
+        rows = []  # by depth: what the journal has of its recoveries
         unsteady = 0
         for level in levels:
             parts = [lines[recoveries.key(each)] for each in level]
             unsteady += sum("nested" not in one for one in parts)
-            depths.append(recoveries.counted([x["nested"] for x in parts if "nested" in x]))
-        found = {"strategy": self.options.nested_strategy, "depth": self.depth}
-        found.update({name: sum(x[name] for x in depths) for name in depths[0] if name[0] != "v"})
-        counts = {}
-        for name, count in (each for one in depths for each in one["verdicts"].items()):
-            counts[name] = counts.get(name, 0) + count
+            rows.append([one["nested"] for one in parts if "nested" in one])
+        sums = recoveries.counted([row for each in rows for row in each])
+        found = {"strategy": self.options.nested_strategy, "depth": self.depth, **sums}
         groups = self._groups(levels, lines)
-        found["verdicts"] = counts
-        found["depths"] = depths
+        counts = found["verdicts"]
+        found["depths"] = [recoveries.counted(each) for each in rows]
         found["doubt"] = unsteady + counts.get("unsteady", 0) + counts.get("failed", 0)
         found["bugs"] = [self._bug(n, members, judges) for n, members in enumerate(groups, 1)]
         found["notes"] = recoveries.notes(found, unsteady)

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CRC32c: portable code, arithmetic on CRCs, and the choice of the fastest
- * implementation.
- *
- * A CRC is a polynomial over GF(2) modulo P; a 32-bit value stands for one
- * with its bits reflected, so bit i is the coefficient of x^(31-i).  Appending
- * n octets to a message multiplies its CRC by x^(8n) and adds the CRC of the
- * octets.  The CPU-specific files use this one identity in several ways.
+ * CRC32c: portable code, concatenation, and the choice of the fastest
+ * implementation.  crc32_poly.h has the arithmetic.
  */
 #include <glib.h>
 
-#include "base/bytes.h"
 #include "base/crc32c_impl.h"
-
-#define POLY 0x82f63b78u /* reflected 0x1EDC6F41 */
-#define X0 0x80000000u   /* the polynomial 1 */
 
 /*
  * Octets that sg_crc32c_copy() handles at a time: long enough for the wide
@@ -22,37 +13,7 @@
  */
 #define COPY_BLOCK 4096
 
-/* slice[k][b]: CRC contribution of octet b followed by k zero octets. */
-static uint32_t slice[8][256];
-
-/* a * b mod P. */
-static uint32_t mul_mod(uint32_t a, uint32_t b)
-{
-    uint32_t product = 0;
-
-    while (a) {
-        if (a & X0) {
-            product ^= b;
-        }
-        a <<= 1;
-        b = (b >> 1) ^ (b & 1 ? POLY : 0);
-    }
-    return product;
-}
-
-uint32_t sg_crc32c_xpow(uint64_t e)
-{
-    uint32_t result = X0;
-    uint32_t square = X0 >> 1; /* x */
-
-    for (; e; e >>= 1) {
-        if (e & 1) {
-            result = mul_mod(result, square);
-        }
-        square = mul_mod(square, square);
-    }
-    return result;
-}
+static struct sg_crc32_slices slices;
 
 uint32_t sg_crc32c_concat(uint32_t a, uint32_t b, uint64_t n)
 {
@@ -60,26 +21,9 @@ uint32_t sg_crc32c_concat(uint32_t a, uint32_t b, uint64_t n)
      * The order of x divides 2^32 - 1, so 8n may be taken modulo that; the
      * inversions at both ends cancel out.
      */
-    return mul_mod(a, sg_crc32c_xpow(8 * (n % UINT32_MAX))) ^ b;
-}
-
-static void slice_setup(void)
-{
-    for (unsigned b = 0; b < 256; b++) {
-        uint32_t crc = b;
-
-        for (unsigned bit = 0; bit < 8; bit++) {
-            crc = (crc >> 1) ^ (crc & 1 ? POLY : 0);
-        }
-        slice[0][b] = crc;
-    }
-    for (unsigned k = 1; k < 8; k++) {
-        for (unsigned b = 0; b < 256; b++) {
-            uint32_t crc = slice[k - 1][b];
-
-            slice[k][b] = (crc >> 8) ^ slice[0][crc & 0xff];
-        }
-    }
+    return sg_crc32_mul_mod(SG_CRC32C_POLY, a,
+                            sg_crc32_xpow(SG_CRC32C_POLY, 8 * (n % UINT32_MAX))) ^
+           b;
 }
 
 static bool portable_usable(void)
@@ -89,19 +33,7 @@ static bool portable_usable(void)
 
 static uint32_t portable(uint32_t crc, const uint8_t *p, size_t n)
 {
-    crc = ~crc;
-    for (; n >= 8; n -= 8, p += 8) {
-        uint32_t lo = sg_get_le32(p) ^ crc;
-        uint32_t hi = sg_get_le32(p + 4);
-
-        crc = slice[7][lo & 0xff] ^ slice[6][lo >> 8 & 0xff] ^ slice[5][lo >> 16 & 0xff] ^
-              slice[4][lo >> 24] ^ slice[3][hi & 0xff] ^ slice[2][hi >> 8 & 0xff] ^
-              slice[1][hi >> 16 & 0xff] ^ slice[0][hi >> 24];
-    }
-    for (; n; n--, p++) {
-        crc = (crc >> 8) ^ slice[0][(crc ^ *p) & 0xff];
-    }
-    return ~crc;
+    return ~sg_crc32_by_slices(&slices, ~crc, p, n);
 }
 
 static const struct sg_crc32c_impl impls[] = {
@@ -121,7 +53,7 @@ static const struct sg_crc32c_impl *choose(void)
     size_t i;
 
     if (g_once_init_enter(&done)) {
-        slice_setup();
+        sg_crc32_slices_init(SG_CRC32C_POLY, &slices);
 #if defined(__x86_64__)
         sg_crc32c_x86_setup();
 #endif

@@ -3,13 +3,10 @@
 #ifndef SG_BASE_CRC32C_IMPL_H
 #define SG_BASE_CRC32C_IMPL_H
 
+#include "base/crc32_poly.h"
 #include "base/crc32c.h"
 
-/*
- * x^@e mod P as a reflected 32-bit value (bit 31 is x^0).  Products of such
- * values with CRCs move the CRC over e bits of zeros.
- */
-uint32_t sg_crc32c_xpow(uint64_t e);
+#define SG_CRC32C_POLY 0x82f63b78u /* reflected 0x1EDC6F41 */
 
 #if defined(__x86_64__)
 /* Fill in the folding constants; once, before any of the functions below. */

@@ -17,7 +17,6 @@
  * lanes hide the latency of the multiplication.  At the end the 16 lanes are
  * carried onto the last one, and the crc32 instruction reduces that.
  */
-#include "base/bytes.h"
 #include "base/crc32c_impl.h"
 
 #if defined(__x86_64__)
@@ -47,19 +46,13 @@ static uint64_t fold_lanes[8];                        /* lanes 0, 1, 2 onto lane
 
 static uint32_t stretch_multiplier(uint64_t octets)
 {
-    return sg_crc32c_xpow(8 * octets - 33);
-}
-
-static void lane_multipliers(uint64_t pair[2], uint64_t octets)
-{
-    pair[0] = (uint64_t)sg_crc32c_xpow(8 * octets + 63) << 32;
-    pair[1] = (uint64_t)sg_crc32c_xpow(8 * octets - 1) << 32;
+    return sg_crc32_xpow(SG_CRC32C_POLY, 8 * octets - 33);
 }
 
 static void register_multipliers(uint64_t quad[8], uint64_t octets)
 {
     for (int lane = 0; lane < 4; lane++) {
-        lane_multipliers(&quad[2 * lane], octets);
+        sg_crc32_lane_multipliers(SG_CRC32C_POLY, &quad[2 * lane], octets);
     }
 }
 
@@ -75,7 +68,7 @@ void sg_crc32c_x86_setup(void)
     register_multipliers(fold_128, 128);
     register_multipliers(fold_64, 64);
     for (int lane = 0; lane < 3; lane++) {
-        lane_multipliers(&fold_lanes[2 * lane], 16 * (3 - lane));
+        sg_crc32_lane_multipliers(SG_CRC32C_POLY, &fold_lanes[2 * lane], 16 * (3 - lane));
     }
 }
 

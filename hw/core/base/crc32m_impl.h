@@ -8,13 +8,13 @@
 
 #include <stdbool.h>
 
+#include "base/crc32_poly.h"
 #include "base/crc32m.h"
+
+#define SG_CRC32M_POLY 0x82608edbu /* reflected 0xDB710641 */
 
 /* By tables, on any CPU.  sg_crc32m() has to be called once before. */
 uint32_t sg_crc32m_tables(uint32_t crc, const uint8_t *p, size_t n);
-
-/* x^@e modulo the generator; bit 31 is the coefficient of x^0. */
-uint32_t sg_crc32m_xpow(uint64_t e);
 
 #if defined(__x86_64__)
 enum { SG_CRC32M_X86_MIN = 128 }; /* octets from which on it is faster than the tables */

@@ -8,7 +8,6 @@
  * registers hide the latency of the multiplication.  What is left, 16 octets, goes through the
  * tables: there is no instruction that reduces it modulo this generator.
  */
-#include "base/bytes.h"
 #include "base/crc32m_impl.h"
 
 #if defined(__x86_64__)
@@ -30,10 +29,7 @@ bool sg_crc32m_x86_usable(void)
 void sg_crc32m_x86_setup(void)
 {
     for (unsigned lanes = 1; lanes <= LANES; lanes++) {
-        uint64_t bits = 8 * LANE * lanes;
-
-        over[lanes][0] = (uint64_t)sg_crc32m_xpow(bits + 63) << 32;
-        over[lanes][1] = (uint64_t)sg_crc32m_xpow(bits - 1) << 32;
+        sg_crc32_lane_multipliers(SG_CRC32M_POLY, over[lanes], (uint64_t)LANE * lanes);
     }
 }
 

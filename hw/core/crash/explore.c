@@ -14,6 +14,13 @@
 /* Octets that Verifies may read on all platforms together: a trace of anybody may ask for more. */
 #define COMPARED_MAX (64ull << 30)
 
+/* A breach whose end is not known, and what it asks for at each event that settles something. */
+struct followed {
+    unsigned breach;     /* its index */
+    bool placed;         /* the numbers below are known: they never change */
+    uint64_t after, seq; /* stores with numbers of the domain behind the first, up to the second */
+};
+
 /* A platform under way. */
 struct run {
     struct sg_crash_verdict verdict;
@@ -22,7 +29,7 @@ struct run {
     struct sg_crash_points points;
     struct sg_crash_numbers numbers;
     GHashTable *known; /* hash of (kind, issuer, stage) to index + 1 in verdict.breaches */
-    unsigned follow[SG_CRASH_FOLLOWED]; /* indices of breaches whose end is not known */
+    struct followed follow[SG_CRASH_FOLLOWED];
     unsigned following;
 };
 
@@ -50,14 +57,6 @@ uint64_t sg_crash_promised_after(const struct sg_crash_numbers *n, const struct 
     return b->kind == SG_CRASH_ACK_DURABLE ? 0 : sg_crash_numbers_seq(n, b->placed - 1);
 }
 
-/* The first octet of a range that is not certain, or its end. */
-static uint64_t find_open(const struct run *r, const struct sg_crash_breach *b, uint64_t addr,
-                          uint64_t len, struct sg_persist_uncertain *why)
-{
-    return sg_persist_uncertain(r->p, addr, len, sg_crash_promised_after(&r->numbers, b),
-                                sg_crash_numbers_seq(&r->numbers, b->placed), why);
-}
-
 /* Where the octet is that a breach is about; false: it is certain by now. */
 static bool is_open(const struct run *r, struct sg_crash_breach *b, uint64_t addr, uint64_t len)
 {
@@ -68,7 +67,8 @@ static bool is_open(const struct run *r, struct sg_crash_breach *b, uint64_t add
     b->lost = b->placed;
     b->addr = addr;
     if (b->placed <= sg_crash_numbers_count(&r->numbers)) {
-        b->addr = find_open(r, b, addr, len, &why);
+        b->addr = sg_persist_uncertain(r->p, addr, len, sg_crash_promised_after(&r->numbers, b),
+                                       sg_crash_numbers_seq(&r->numbers, b->placed), &why);
         b->stage = why.stage;
         b->doubt = why.doubt;
         b->lost = sg_crash_numbers_event(&r->numbers, why.lost);
@@ -82,7 +82,7 @@ static void follow(struct run *r, unsigned n)
 
     if (r->following < SG_CRASH_FOLLOWED) {
         b->followed = true;
-        r->follow[r->following++] = n;
+        r->follow[r->following++] = (struct followed){ .breach = n };
     }
 }
 
@@ -101,20 +101,32 @@ static void add_breach(struct run *r, const struct sg_crash_breach *b)
     }
 }
 
+/* Is what a followed breach is about placed by now?  Then its numbers are known. */
+static bool is_placed(const struct run *r, struct followed *f, const struct sg_crash_breach *b)
+{
+    if (!f->placed && b->placed <= sg_crash_numbers_count(&r->numbers)) {
+        f->after = sg_crash_promised_after(&r->numbers, b);
+        f->seq = sg_crash_numbers_seq(&r->numbers, b->placed);
+        f->placed = true;
+    }
+    return f->placed;
+}
+
 /* Breaches that the last event ended. */
 static void look_after(struct run *r, uint64_t event)
 {
     for (unsigned i = 0; i < r->following;) {
+        struct followed *f = &r->follow[i];
         struct sg_crash_breach *b =
-            &g_array_index(r->verdict.breaches, struct sg_crash_breach, r->follow[i]);
+            &g_array_index(r->verdict.breaches, struct sg_crash_breach, f->breach);
         struct sg_persist_uncertain why;
 
-        if (b->placed > sg_crash_numbers_count(&r->numbers) ||
-            find_open(r, b, b->addr, 1, &why) == b->addr) {
+        if (!is_placed(r, f, b) ||
+            sg_persist_uncertain(r->p, b->addr, 1, f->after, f->seq, &why) == b->addr) {
             i++;
         } else {
             b->until = event;
-            r->follow[i] = r->follow[--r->following];
+            *f = r->follow[--r->following];
         }
     }
 }

@@ -372,7 +372,7 @@ uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_
         return addr;
     }
     q->p = p;
-    q->after = p->limits.exact ? after : 0;
+    q->after = p->limits.exact && !p->merged ? after : 0; /* else stores may share a number */
     q->seq = seq;
     q->next = 0;
     q->parts = sg_dom_parts(p, addr, len);

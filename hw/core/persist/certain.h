@@ -45,11 +45,11 @@ struct sg_persist_uncertain {
  *
  * The answer is exact where cuts are: if it is not certain, some answers to the questions of a cut
  * lead to an image that shows it, and if it is, none do.  Where the domain merged stores, or
- * several writes of adapters share a line without a history, the oldest number counts for all
- * (limits.exact avoids both; without it @after counts as 0); a medium that wears out, and might not
- * take all that is on its way, counts as one that may refuse any line.  Changes by untracked CPUs
- * may be any of these stores: they are certain where sg_persist_doubt() says that they survive, and
- * nowhere else.
+ * several writes of adapters share a line without a history, the oldest number counts for all.
+ * limits.exact avoids both, until a limit merges (sg_persist_stats()); without it, and from then
+ * on, @after counts as 0.  A medium that wears out, and might not take all that is on its way,
+ * counts as one that may refuse any line.  Changes by untracked CPUs may be any of these stores:
+ * they are certain where sg_persist_doubt() says that they survive, and nowhere else.
  *
  * Costs the range's lines, and what is in S0 and S1.
  */

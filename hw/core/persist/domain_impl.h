@@ -164,7 +164,7 @@ struct sg_persist {
     uint64_t place_due_ns;               /* no piece of S0 is due earlier */
     uint64_t posted_due_ns;
     GArray *origins;       /* inputs of stores that waited in S0 or S1 (origin.c) */
-    uint64_t origins_full; /* pairs in it at which it is pruned */
+    uint64_t origins_full; /* entries in it at which it is pruned */
 
     struct cpu *cpu[SG_PERSIST_VCPUS];
     uint64_t busy[SG_PERSIST_VCPUS / 64]; /* bits: those with something in their store buffer */

@@ -3,9 +3,11 @@
  * Which input brought a store whose event is an arrival.
  *
  * Stores of a line have the event that made them visible: a CLWB before that event does not cover
- * them.  For a write that waited in S0 or S1 that event is not its input.  A list of pairs, sorted
- * by arrival, has the inputs of those.  It is pruned to what dirty lines still name when it
- * is full.  So it has at most as many pairs as prune() says, a small multiple of what is dirty.
+ * them.  For a write that waited in S0 or S1 that event is another one than its input.  A list,
+ * sorted by arrival, has of those the input, when it came to S1, and from which connection.  When
+ * the list is full it is pruned to what dirty lines still name.  It has room for LEAST_PRUNED
+ * entries, for twice as many as the last pruning left, or for one per store in a history and per
+ * line of a page with a dirty line: whichever was most at that pruning.
  */
 #include "persist/domain_impl.h"
 

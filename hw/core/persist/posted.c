@@ -103,13 +103,18 @@ void sg_dom_become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *b
     }
 }
 
-/* Its own, if nothing happened since but that it was posted. */
+/*
+ * Its own, if nothing happened since but that it was posted.  Not in an exact domain: there the
+ * beginning of a Flush, and what makes way for somebody else's store, have no number, so between
+ * the input and this instant a Flush may have begun that does not cover the piece.
+ */
 uint64_t sg_dom_visible_seq(struct sg_persist *p, const struct piece *x, uint32_t octets)
 {
     uint64_t seq;
 
-    if (p->seq == x->seq ||
-        (p->seq == x->seq + 1 && sg_dom_log_last(p)->kind == SG_PERSIST_EV_POSTED)) {
+    if (!p->limits.exact &&
+        (p->seq == x->seq ||
+         (p->seq == x->seq + 1 && sg_dom_log_last(p)->kind == SG_PERSIST_EV_POSTED))) {
         return x->seq;
     }
     seq = sg_dom_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, octets, 0);

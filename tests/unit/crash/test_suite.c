@@ -158,7 +158,9 @@ static char *explore(const char *strategy)
     uint8_t memory[XR_SIZE];
     unsigned wrong = 0;
 
-    T_TRUE(ran.status < 2);
+    if (ran.status >= 2) {
+        T_FAIL("status %d: %s", ran.status, ran.err);
+    }
     for (guint i = 0; i < images->items->len; i++) {
         const struct json_value *one = pr_item(images, i);
         const struct json_value *on = json_member(one, "platforms", JSON_ARRAY);
@@ -200,11 +202,13 @@ static void suite(void)
 
     pr_save("all.reads", (const uint8_t *)"0x100000000 16384\n", 18);
     for (unsigned i = 0; i < G_N_ELEMENTS(programs); i++) {
+        T_CONTEXT("%s (%s)", programs[i].name, programs[i].program);
         record(programs[i].program);
         for (unsigned s = 0; s < G_N_ELEMENTS(strategies); s++) {
-            char *found = explore(strategies[s]);
+            char *found;
 
             T_CONTEXT("%s (%s), %s", programs[i].name, programs[i].program, strategies[s]);
+            found = explore(strategies[s]);
             T_EQ_STR(found, programs[i].wrong);
             g_free(found);
         }

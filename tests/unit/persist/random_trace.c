@@ -165,6 +165,56 @@ void gt_random_segments(struct gt_trace *t, uint64_t seed, unsigned who, enum gt
     fill(t, who, report);
 }
 
+static struct gt_event racing_event(enum gt_report report)
+{
+    struct gt_event e = {
+        .kind = GT_WRITE, .who = below(4) == 0, .conn = below(2), .at = below(3)
+    };
+
+    e.units = 1 + below(3);
+    switch (below(9)) {
+    case 0:
+    case 1:
+    case 2:
+        e.kind = GT_FLUSH;
+        e.at = 0;
+        e.units = 6;
+        e.how = SG_FLUSH_PERSISTENT;
+        break;
+    case 3:
+        e.kind = GT_SETTLE;
+        break;
+    case 4:
+        e.kind = GT_FENCE_DEVICE;
+        break;
+    case 5:
+        e.kind = GT_STORE;
+        e.conn = 0;
+        e.how = report;
+        break;
+    }
+    return e;
+}
+
+void gt_random_races(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
+{
+    (void)who;
+    rng = seed * 0x9e3779b97f4a7c15ull + 1;
+    *t = (struct gt_trace){
+        .domain = below(SG_PERSIST_DOMAINS),
+        .ddio = below(4) > 0,
+        .s0 = true,
+        .s1 = below(4) > 0,
+        .count = 3 + below(EVENTS - 3),
+        .reorder = below(2),
+        .exact = 1 + below(GT_EXACTS - 1),
+    };
+    for (unsigned i = 0; i < t->count; i++) {
+        t->event[i] = racing_event(report);
+        t->event[i].value = i + 1;
+    }
+}
+
 void gt_random_bad(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
 {
     static const uint8_t kinds[] = {

@@ -166,10 +166,107 @@ static void between_its_ends(void)
     }
 }
 
+/* Who changes the racer's octets between the ends of a Flush, and so proves that they have come. */
+enum changer { CHANGER_CPU, CHANGER_ADAPTER, CHANGERS };
+
+static void change(struct dom_rig *r, uint64_t off, enum changer who)
+{
+    struct sg_persist_source cpu = { .agent = SG_PERSIST_CPU };
+    struct sg_persist_source adapter = { .agent = SG_PERSIST_ADAPTER, .unit = 2, .qpn = 1 };
+    uint64_t was = 2, is = 3;
+
+    if (who == CHANGER_ADAPTER) {
+        T_TRUE(sg_persist_atomic(r->p, &adapter, RIG_BASE + off, &was, is));
+        return;
+    }
+    sg_persist_will_change(r->p, RIG_BASE + off, 8);
+    memcpy(r->visible + off, &is, 8);
+    T_TRUE(sg_persist_cpu_store(r->p, &cpu, RIG_BASE + off, &is, 8, 0));
+}
+
+/* Nothing but the write, and perhaps its settling, happened before the Flush began. */
+static bool covers_what_is_changed(const struct sg_persist_source *writer, bool settled,
+                                   unsigned order, enum changer who)
+{
+    struct sg_persist_source flusher = { .agent = SG_PERSIST_ADAPTER, .qpn = OWN };
+    struct sg_pm_op op = { .len = SG_PERSIST_LINE, .flags = SG_FLUSH_PERSISTENT };
+    uint64_t value = 2, number;
+    struct sg_persist_flush_note note;
+    struct dom_rig r;
+    bool covers;
+
+    rig_init(&r);
+    r.limits.exact = true;
+    r.config.posted_drain = SG_PERSIST_NEVER;
+    r.config.placement_order = order;
+    r.config.placement_delay_ns = 1000;
+    rig_up(&r, 65536);
+    T_TRUE(sg_persist_dma_write(r.p, writer, RIG_BASE, &value, 8));
+    number = sg_persist_seq(r.p);
+    if (settled) {
+        sg_persist_settle(r.p, writer->unit, writer->qpn);
+    }
+    sg_persist_flush_begins(r.p, flusher.unit, &note);
+    change(&r, 0, who);
+    T_EQ_INT(sg_persist_flush_ends(r.p, &flusher, RIG_BASE, &op, &note), SG_PM_DONE);
+    covers = is_kept(&r, 0, number);
+    rig_down(&r);
+    return covers;
+}
+
+static void changed_between_its_ends(void)
+{
+    static const struct {
+        struct sg_persist_source writer;
+        bool settled, covered;
+    } rows[] = {
+        { { .agent = SG_PERSIST_ADAPTER, .unit = 0, .qpn = OWN }, false, true },
+        { { .agent = SG_PERSIST_ADAPTER, .unit = 0, .qpn = OWN }, true, true },
+        { { .agent = SG_PERSIST_ADAPTER, .unit = 0, .qpn = RACER }, false, false },
+        { { .agent = SG_PERSIST_ADAPTER, .unit = 0, .qpn = RACER }, true, true },
+        { { .agent = SG_PERSIST_ADAPTER, .unit = 1, .qpn = RACER }, false, false },
+        { { .agent = SG_PERSIST_ADAPTER, .unit = 1, .qpn = RACER }, true, false },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        for (unsigned order = SG_PERSIST_IN_ORDER; order < SG_PERSIST_ORDERS; order++) {
+            for (enum changer who = CHANGER_CPU; who < CHANGERS; who++) {
+                T_CONTEXT("row %u, order %u, changer %u", i, order, who);
+                T_EQ_INT(covers_what_is_changed(&rows[i].writer, rows[i].settled, order, who),
+                         rows[i].covered);
+            }
+        }
+    }
+}
+
+/* Stores of a line beyond a limit share one number: then no store is judged alone. */
+static void merged_by_a_limit(void)
+{
+    enum { STORES = 40 };
+    uint64_t seq[STORES];
+    struct dom_rig r;
+
+    rig_init(&r);
+    r.limits.exact = true;
+    r.limits.line_stores = 16;
+    rig_up(&r, 65536);
+    for (unsigned i = 0; i < STORES; i++) {
+        rig_write_u64(&r, OWN, 0, i + 1);
+        seq[i] = sg_persist_seq(r.p);
+    }
+    for (unsigned i = 0; i < STORES; i++) {
+        T_CONTEXT("store %u", i);
+        T_FALSE(is_kept(&r, 0, seq[i]));
+    }
+    rig_down(&r);
+}
+
 static const struct t_case cases[] = {
     { "writes to the same octets, of which one is flushed", one_flushes },
     { "writes that share a line without a history", merged },
     { "what a Flush covers of others that arrive between its ends", between_its_ends },
+    { "and of what somebody else changes between its ends", changed_between_its_ends },
+    { "stores of a line beyond a limit", merged_by_a_limit },
 };
 
 T_MAIN(cases)

@@ -148,13 +148,14 @@ void sg_check_sums_free(struct sg_check *c, struct sg_check_sums *s);
 
 static inline uint64_t sg_check_sum_word(uint64_t sum, uint64_t word)
 {
-    /* Both steps can be undone, so a change of one word is a change of the sum. */
+    /* Both steps can be undone: of 64 bits, a change of one word is a change of the sum. */
     return ((sum << 5 | sum >> 59) ^ word) * 0x9e3779b97f4a7c15u;
 }
 
 /*
- * Never 0.  Each work request takes two of them, so this is no CRC: what it shall find is a driver
- * that uses an entry too early, not a damaged one.
+ * Never 0.  The 64 bits are folded to 32, so about one of 2^32 changes is not noticed.  Each work
+ * request takes two sums, so this is no CRC: what it shall find is a driver that uses an entry too
+ * early, not a damaged one.
  */
 static inline uint32_t sg_check_sum(const void *octets, size_t len)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The driver checker's view of entries: each is read when a doorbell covers it, and again when the
- * adapter copies it.  What lies behind an entry in its slot is the driver's, and is not compared.
+ * The driver checker's view of entries.  When a doorbell covers an entry it is read, and a sum of
+ * it is taken; entries in small slots are read several at once.  When the adapter has copied the
+ * entry a second sum is taken of the copy.  Only what is behind its first SG_WQE_STRIDE_MIN octets
+ * is read once more.  What lies behind an entry in its slot is the driver's, and is not compared.
  *
  * An entry that does not have its index was not in memory before its doorbell: a write barrier, or
  * the write-back of a cache, is missing.  It is reported once, and not compared later.
