@@ -72,12 +72,13 @@ void rr_client_close(struct rr_client *c)
         c->port->ops->close(c->port);
         c->port = NULL;
     }
+    c->over = true;
 }
 
 /* All that belongs to one connection. */
 static void reset(struct rr_client *c)
 {
-    c->over = c->hold = false;
+    c->hold = false;
     c->calls = c->replies = 0;
     c->most_open = c->errors = c->reverses = 0;
     c->grant = c->grant_before = 1;
@@ -128,7 +129,8 @@ bool rr_client_open(struct rr_client *c, const struct rr_settings *settings)
     c->call_threshold = rr_threshold(&c->codec->theirs, &c->codec->ours);
     note_opening(c);
     c->upstream = c->o->source->open(c->o->source, why);
-    return c->upstream ? true : rr_client_trouble(c, "%s", why);
+    c->over = !c->upstream; /* the next case tries both again */
+    return c->upstream ? true : rr_client_trouble(c, "the server behind: %s", why);
 }
 
 /* ---- A Call ---- */

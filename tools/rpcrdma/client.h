@@ -70,7 +70,7 @@ struct rr_client {
     struct rr_responder *codec;
     struct rr_upstream *upstream;
     uint32_t call_threshold;
-    bool over; /* the connection has ended */
+    bool over; /* there is no connection, it has ended, or there is no upstream */
 
     GQueue open;      /* of struct rr_pending, oldest first */
     uint64_t calls;   /* that came */
