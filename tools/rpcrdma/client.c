@@ -41,6 +41,30 @@ bool rr_client_trouble(struct rr_client *c, const char *format, ...)
     return false;
 }
 
+bool rr_client_fails(struct rr_client *c, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    rr_verdict_trouble(c->verdict, format, ap);
+    va_end(ap);
+    rr_client_end(c);
+    return false;
+}
+
+void rr_client_end(struct rr_client *c)
+{
+    c->over = c->ours = true;
+}
+
+bool rr_client_lost(struct rr_client *c)
+{
+    if (c->over && !c->ours && !c->verdict->trouble[0]) {
+        rr_find(rr_client_findings(c), c->rule, "the client ended the connection");
+    }
+    return false;
+}
+
 struct rr_findings *rr_client_findings(struct rr_client *c)
 {
     return &c->verdict->findings;
@@ -78,7 +102,7 @@ void rr_client_close(struct rr_client *c)
 /* All that belongs to one connection. */
 static void reset(struct rr_client *c)
 {
-    c->hold = false;
+    c->hold = c->ours = false;
     c->calls = c->replies = 0;
     c->most_open = c->errors = c->reverses = 0;
     c->grant = c->grant_before = 1;
@@ -197,7 +221,7 @@ static void refuse(struct rr_client *c, enum rr_outcome outcome)
         break;
     case RR_DISCONNECT:
         rr_find(rr_client_findings(c), RPC_13, "a Read chunk cannot be read: %s", c->port->why);
-        c->over = true;
+        rr_client_end(c);
         break;
     default:
         break;
@@ -225,12 +249,13 @@ static void on_call(struct rr_client *c, enum rr_fault fault, struct sg_span pay
     }
     if (g_queue_get_length(&c->open) == RR_PENDING_MAX) {
         rr_find(rr_client_findings(c), RPC_01, "more than %d Calls are open", RR_PENDING_MAX);
-        c->over = true;
+        rr_client_end(c);
         return;
     }
     p = g_new0(struct rr_pending, 1);
     p->call = r->call;
     p->rpc = rpc;
+    p->since = rr_client_now(c);
     p->stream = g_byte_array_new();
     g_byte_array_append(p->stream, r->in.octets, (guint)r->in_len);
     g_queue_push_tail(&c->open, p);
@@ -240,8 +265,7 @@ static void on_call(struct rr_client *c, enum rr_fault fault, struct sg_span pay
     rr_client_routine(c, "  %s", p->info.name);
     rr_client_learn(c, p);
     if (!c->upstream->send(c->upstream, sg_span_of(p->stream->data, p->stream->len))) {
-        rr_client_trouble(c, "%s", c->upstream->why);
-        c->over = true;
+        rr_client_fails(c, "%s", c->upstream->why);
     }
 }
 
@@ -346,8 +370,7 @@ static bool ask_upstream(struct rr_client *c)
             on_upstream(c, message);
             any = true;
         } else if (kind == RR_UPSTREAM_END) {
-            rr_client_trouble(c, "%s", c->upstream->why);
-            c->over = true;
+            rr_client_fails(c, "%s", c->upstream->why);
         }
     }
     return any;
@@ -366,7 +389,9 @@ enum rr_event_kind rr_client_turn(struct rr_client *c, unsigned ms)
     }
     if (kind == RR_EVENT_RECEIVED) {
         on_message(c, &event);
-        c->over |= !c->port->ops->repost(c->port, event.slot);
+        if (!c->over && !c->port->ops->repost(c->port, event.slot)) {
+            rr_client_fails(c, "cannot post a receive: %s", c->port->why);
+        }
     } else if (kind == RR_EVENT_CLOSED) {
         rr_client_note(c, "the connection ended%s%s", c->port->why[0] ? ": " : "", c->port->why);
         c->over = true;

@@ -126,7 +126,7 @@ bool rr_client_build(struct rr_client *c, struct rr_pending *p, size_t *len)
     if (outcome == RR_DISCONNECT) {
         rr_find(rr_client_findings(c), RPC_14, "an offered chunk cannot be written: %s",
                 c->port->why);
-        c->over = true;
+        rr_client_end(c);
     } else if (outcome != RR_ANSWER) {
         struct rr_header h = { .xid = p->call.xid,
                                .vers = RR_VERSION,
@@ -159,6 +159,8 @@ bool rr_client_answer(struct rr_client *c, struct rr_pending *p)
                           rr_proc_name(c->codec->reply.proc), p->call.xid, c->codec->reply.credit,
                           len);
         done = post(c, len);
+    }
+    if (done) {
         rr_client_granted(c, c->codec->reply.credit);
     }
     rr_client_forget(c, p);

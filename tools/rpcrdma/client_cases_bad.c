@@ -132,15 +132,11 @@ static void dropped(struct rr_client *c)
         return;
     }
     w = make(c, p, c->arg);
-    if (!rr_client_send(c, sg_span_of(w.octets, w.len), forms[c->arg].what) ||
-        !rr_client_quiet(c)) {
-        return;
+    if (!rr_client_send(c, sg_span_of(w.octets, w.len), forms[c->arg].what)) {
+        rr_client_lost(c);
+    } else if (rr_client_quiet(c)) {
+        rr_client_answer_and_go_on(c, p);
     }
-    if (!rr_client_answer(c, p)) {
-        rr_find(rr_client_findings(c), c->rule, "the client ended the connection");
-        return;
-    }
-    rr_client_goes_on(c, false);
 }
 
 /* RDMA_ERROR: the Call has failed, and the client does not answer. */
@@ -161,6 +157,7 @@ static void failed(struct rr_client *c)
     h->low = h->high = c->arg == RR_ERR_VERS ? 2 : 0;
     if (!rr_client_send_message(c, h, SG_SPAN_NONE,
                                 c->arg == RR_ERR_VERS ? "ERR_VERS (2 to 2)" : "ERR_CHUNK")) {
+        rr_client_lost(c);
         return;
     }
     rr_client_granted(c, h->credit);

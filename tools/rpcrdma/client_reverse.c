@@ -68,6 +68,16 @@ static void relay_waiting(struct rr_client *c)
     }
 }
 
+/* A Call to the client does not go out: the upstream's is left out, ours is what a case needs. */
+static bool left_out(struct rr_client *c, bool relayed, const char *what)
+{
+    if (!relayed) {
+        return rr_client_trouble(c, "a Call to the client cannot be made: %s", what);
+    }
+    rr_client_note(c, "a Call to the client is left out: %s", what);
+    return false;
+}
+
 bool rr_client_call(struct rr_client *c, struct sg_span message, bool relayed)
 {
     struct rr_header *h = &c->message;
@@ -79,14 +89,11 @@ bool rr_client_call(struct rr_client *c, struct sg_span message, bool relayed)
     h->credit = RR_REVERSE_MAX;
     h->proc = RR_MSG;
     if (RR_HEADER_MIN + message.len > c->codec->reply_threshold) {
-        rr_client_note(c, "a Call to the client of %zu octets is not inline: left out",
-                       message.len);
-        return false;
+        return left_out(c, relayed, "it would not be inline");
     }
     reverse = place(c);
     if (!reverse) {
-        rr_client_note(c, "%d Calls to the client are open: one is left out", RR_REVERSE_MAX);
-        return false;
+        return left_out(c, relayed, "too many are open");
     }
     *reverse = (struct rr_reverse){ .xid = h->xid, .relayed = relayed };
     return rr_client_send_message(c, h, message,
@@ -125,8 +132,7 @@ void rr_client_replied(struct rr_client *c, const struct rr_header *h, enum rr_f
     rr_client_note(c, "  the Reply to our Call: %s, grants %u",
                    reverse->accepted ? "executed" : "not executed", h->credit);
     if (reverse->relayed && !c->upstream->send(c->upstream, payload)) {
-        rr_client_trouble(c, "%s", c->upstream->why);
-        c->over = true;
+        rr_client_fails(c, "%s", c->upstream->why);
     }
     relay_waiting(c);
 }

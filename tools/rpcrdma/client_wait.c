@@ -17,6 +17,24 @@ static bool reopen(struct rr_client *c)
     return rr_client_open(c, &settings);
 }
 
+/* Calls have waited for the server behind most of the time: that is trouble, and no breach. */
+static bool is_silent(struct rr_client *c)
+{
+    gint64 since = rr_client_now(c) - 500 * (gint64)c->o->wait_ms;
+    unsigned waiting = 0;
+
+    for (GList *at = c->open.head; at; at = at->next) {
+        const struct rr_pending *p = at->data;
+
+        waiting += !p->reply && p->since <= since;
+    }
+    if (waiting) {
+        rr_client_trouble(c, "the server behind has not answered %u Calls within %u ms", waiting,
+                          c->o->wait_ms / 2);
+    }
+    return waiting;
+}
+
 struct rr_pending *rr_client_victim(struct rr_client *c,
                                     bool (*wants)(const struct rr_client *c,
                                                   const struct rr_pending *p),
@@ -40,7 +58,7 @@ struct rr_pending *rr_client_victim(struct rr_client *c,
     if (c->victim) {
         rr_client_note(c, "chosen: XID 0x%08x, %s", c->victim->call.xid, c->victim->info.name);
     }
-    if (!c->victim && !c->verdict->trouble[0]) {
+    if (!c->victim && !c->verdict->trouble[0] && !is_silent(c)) {
         snprintf(c->verdict->skipped, sizeof(c->verdict->skipped), "no %s within %u ms", what,
                  c->o->wait_ms);
     }
@@ -53,8 +71,7 @@ bool rr_client_quiet(struct rr_client *c)
 
     do {
         if (rr_client_turn(c, RR_CLIENT_TURN_MS) == RR_EVENT_CLOSED) {
-            rr_find(rr_client_findings(c), c->rule, "the client ended the connection");
-            return false;
+            return rr_client_lost(c);
         }
     } while (rr_client_now(c) < end);
     return true;
@@ -63,9 +80,8 @@ bool rr_client_quiet(struct rr_client *c)
 /* The connection has ended: is there another one? */
 static bool comes_back(struct rr_client *c, bool *may_end)
 {
-    if (!*may_end) {
-        rr_find(rr_client_findings(c), c->rule, "the client ended the connection");
-        return false;
+    if (!*may_end || c->ours) {
+        return rr_client_lost(c);
     }
     rr_client_note(c, "the client may end the connection; it has to come back");
     *may_end = false;
@@ -90,9 +106,20 @@ bool rr_client_goes_on(struct rr_client *c, bool may_end)
             return true;
         }
     }
-    rr_find(rr_client_findings(c), c->rule, "the client has made no further Call within %u ms",
-            c->o->wait_ms);
+    if (!is_silent(c)) {
+        rr_find(rr_client_findings(c), c->rule, "the client has made no further Call within %u ms",
+                c->o->wait_ms);
+    }
     return false;
+}
+
+void rr_client_answer_and_go_on(struct rr_client *c, struct rr_pending *p)
+{
+    if (rr_client_answer(c, p)) {
+        rr_client_goes_on(c, false);
+    } else {
+        rr_client_lost(c);
+    }
 }
 
 bool rr_client_relay(struct rr_client *c, unsigned calls)

@@ -4,10 +4,11 @@
  * our own port.  That is no breach of the client, and no case passes because of it.
  */
 #include "client_cases.h"
+#include "liar.h"
 #include "loopback_client.h"
 #include "tap.h"
 
-enum { WAIT_MS = 40, QUIET_MS = 2, TICK_US = 20 };
+enum { WAIT_MS = 40, QUIET_MS = 2, TICK_US = 20, ANSWERS_MAX = 60 };
 
 /* Time passes when it is looked at: on a busy machine all is as on an idle one. */
 static gint64 now_us;
@@ -55,8 +56,146 @@ static void no_server_behind(void)
     g_string_free(book.out, true);
 }
 
+/* ---- A server behind that stops ---- */
+
+/* The program echo, which stops after so many Replies on each connection. */
+static struct stopping {
+    struct rr_upstream upstream;
+    struct rr_upstream *echo;
+    unsigned replies, limit;
+    bool leaves; /* it ends the connection; otherwise it is silent */
+} behind;
+
+static bool behind_send(struct rr_upstream *upstream, struct sg_span message)
+{
+    return behind.echo->send(behind.echo, message);
+}
+
+static enum rr_upstream_kind behind_poll(struct rr_upstream *upstream, struct sg_span *message)
+{
+    enum rr_upstream_kind kind = RR_UPSTREAM_NOTHING;
+
+    if (behind.replies < behind.limit) {
+        kind = behind.echo->poll(behind.echo, message);
+        behind.replies += kind == RR_UPSTREAM_MESSAGE;
+    } else if (behind.leaves) {
+        g_strlcpy(upstream->why, "the server behind: it has gone", sizeof(upstream->why));
+        kind = RR_UPSTREAM_END;
+    }
+    return kind;
+}
+
+static void behind_close(struct rr_upstream *upstream)
+{
+    behind.echo->close(behind.echo);
+}
+
+static struct rr_upstream *behind_open(const struct rr_source *source, char *why)
+{
+    behind.upstream = (struct rr_upstream){ behind_send, behind_poll, behind_close, "" };
+    behind.echo = rr_source_echo.open(&rr_source_echo, why);
+    behind.replies = 0;
+    return &behind.upstream;
+}
+
+static void expect_no_breach(bool leaves, const char *piece)
+{
+    static const struct rr_source source = { .open = behind_open };
+    struct rr_book book;
+
+    behind.leaves = leaves;
+    for (behind.limit = 0; behind.limit < ANSWERS_MAX; behind.limit++) {
+        T_CONTEXT("%s after %u Replies", leaves ? "the end" : "silence", behind.limit);
+        run_all(&source, &book);
+        if (book.failed) {
+            printf("# %.600s\n", strstr(book.out->str, "BROKEN"));
+        }
+        T_EQ_INT(book.failed, 0);
+        T_NOT_NULL(strstr(book.out->str, piece));
+        T_TRUE(behind.limit || book.in_trouble == book.number);
+        g_string_free(book.out, true);
+    }
+}
+
+static void the_server_behind__leaves(void)
+{
+    expect_no_breach(true, "cannot judge: the server behind: it has gone\n");
+}
+
+static void the_server_behind__is_silent(void)
+{
+    expect_no_breach(false, "cannot judge: the server behind has not answered");
+}
+
+/* ---- Messages that cannot be sent ---- */
+
+static struct rr_client client;
+static unsigned not_sent;
+
+static bool has_victim(const struct liar *l)
+{
+    not_sent += client.victim != NULL;
+    return client.victim != NULL;
+}
+
+/* Our own port cannot send while a case has a Call in its hands. */
+static struct failing {
+    struct rr_acceptor acceptor;
+    struct rr_client_loopback loopback;
+    struct liar liar;
+} failing;
+
+static struct rr_port *accept_failing(struct rr_acceptor *acceptor, const struct rr_port_side *side,
+                                      unsigned ms)
+{
+    static const struct lie lie = { .name = "has_victim", .cannot_send = has_victim };
+
+    liar_wrap(&failing.liar, &lie,
+              failing.loopback.acceptor.accept(&failing.loopback.acceptor, side, ms));
+    return &failing.liar.port;
+}
+
+/* The client has received nothing of what a case has for it: the case cannot pass. */
+static void what_is_not_sent__does_not_pass(void)
+{
+    struct rr_requester_settings settings = rr_requester_defaults();
+    struct rr_client_options options = { .acceptor = &failing.acceptor,
+                                         .source = &rr_source_echo,
+                                         .wait_ms = WAIT_MS,
+                                         .quiet_ms = QUIET_MS,
+                                         .now = tick };
+    g_autoptr(GString) list = g_string_new(NULL);
+    g_auto(GStrv) lines = NULL;
+    unsigned unable = 0;
+
+    rr_list_client_cases(list);
+    lines = g_strsplit(list->str, "\n", -1);
+    for (char **line = lines; **line; line++) {
+        const char *id = strtok(*line, " ");
+        struct rr_verdict v;
+
+        T_CONTEXT("case %s", id);
+        failing.acceptor.accept = accept_failing;
+        rr_client_loopback_init(&failing.loopback, &settings);
+        memset(&client, 0, sizeof(client));
+        client.o = &options;
+        not_sent = 0;
+        rr_run_client_case(&client, rr_client_case_of(id), &v);
+        T_TRUE(!not_sent || v.findings.count || v.trouble[0]);
+        unable += not_sent > 0;
+        g_string_free(v.log, true);
+        rr_client_close(&client);
+        rr_client_loopback_clear(&failing.loopback);
+    }
+    /* All but those that only relay. */
+    T_EQ_INT(unable, 34);
+}
+
 static const struct t_case cases[] = {
     { "no server behind is no breach", no_server_behind },
+    { "the end of the server behind is no breach", the_server_behind__leaves },
+    { "silence of the server behind is no breach", the_server_behind__is_silent },
+    { "no case passes whose message is not sent", what_is_not_sent__does_not_pass },
 };
 
 T_MAIN(cases)
