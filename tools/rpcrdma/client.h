@@ -178,7 +178,9 @@ bool rr_client_quiet(struct rr_client *c);
 bool rr_client_goes_on(struct rr_client *c, bool may_end);
 /* The sound Reply to @p, and then another Call. */
 void rr_client_answer_and_go_on(struct rr_client *c, struct rr_pending *p);
-/* Relays until so many more Calls were answered. */
+/* Relays until so many more Calls were answered; false: trouble says why they were not. */
 bool rr_client_relay(struct rr_client *c, unsigned calls);
+/* Likewise, but one is enough when the time is over; what follows shows whether it was the last. */
+bool rr_client_settle(struct rr_client *c, unsigned calls);
 
 #endif

@@ -2,6 +2,8 @@
 /* Relaying until something happens, or a time is over. */
 #include "client.h"
 
+#include <inttypes.h>
+
 enum { VISITS_MAX = 16 }; /* connections in a row that bring no such Call */
 
 static gint64 deadline(const struct rr_client *c, unsigned ms)
@@ -9,12 +11,27 @@ static gint64 deadline(const struct rr_client *c, unsigned ms)
     return rr_client_now(c) + 1000 * (gint64)ms;
 }
 
-/* The next connection after the client has ended one; a sound client may do that. */
+/* The next connection after one has ended; false: there is none. */
 static bool reopen(struct rr_client *c)
 {
     struct rr_settings settings = c->settings;
 
     return rr_client_open(c, &settings);
+}
+
+/*
+ * A sound client may end a connection in which nothing is under way, and come back, but not for
+ * ever; false: nothing more is to be expected, and the verdict says why.
+ */
+static bool visit_again(struct rr_client *c, unsigned *visits)
+{
+    if (c->verdict->trouble[0]) {
+        return false;
+    }
+    if (++*visits > VISITS_MAX) {
+        return rr_client_trouble(c, "the client has ended %u connections in a row", *visits);
+    }
+    return reopen(c);
 }
 
 /* Calls have waited for the server behind most of the time: that is trouble, and no breach. */
@@ -46,13 +63,12 @@ struct rr_pending *rr_client_victim(struct rr_client *c,
     c->victim = NULL;
     c->wants = wants;
     while (!c->victim && rr_client_now(c) < end && !c->verdict->trouble[0]) {
-        if (rr_client_turn(c, RR_CLIENT_TURN_MS) != RR_EVENT_CLOSED) {
-            continue;
+        if (rr_client_turn(c, RR_CLIENT_TURN_MS) == RR_EVENT_CLOSED) {
+            if (!visit_again(c, &visits)) {
+                break;
+            }
+            c->wants = wants;
         }
-        if (c->verdict->trouble[0] || ++visits > VISITS_MAX || !reopen(c)) {
-            break;
-        }
-        c->wants = wants;
     }
     c->wants = NULL;
     if (c->victim) {
@@ -122,24 +138,44 @@ void rr_client_answer_and_go_on(struct rr_client *c, struct rr_pending *p)
     }
 }
 
-bool rr_client_relay(struct rr_client *c, unsigned calls)
+/* Relays until @calls were answered, or the time is over; false: the connections ended. */
+static bool relay(struct rr_client *c, unsigned calls, uint64_t *answered)
 {
     gint64 end = deadline(c, c->o->wait_ms);
     uint64_t done = 0, before = c->replies;
     unsigned visits = 0;
 
     while (done + c->replies - before < calls && rr_client_now(c) < end) {
-        if (rr_client_turn(c, RR_CLIENT_TURN_MS) != RR_EVENT_CLOSED) {
-            continue;
-        }
-        done += c->replies - before;
-        before = 0;
-        if (c->verdict->trouble[0] || ++visits > VISITS_MAX || !reopen(c)) {
-            return false;
+        if (rr_client_turn(c, RR_CLIENT_TURN_MS) == RR_EVENT_CLOSED) {
+            done += c->replies - before;
+            before = 0;
+            if (!visit_again(c, &visits)) {
+                return false;
+            }
         }
     }
-    if (!(done + c->replies - before)) {
-        return rr_client_trouble(c, "the client made no Call within %u ms", c->o->wait_ms);
-    }
+    *answered = done + c->replies - before;
     return true;
+}
+
+/* False, and the verdict says why. */
+static bool too_few(struct rr_client *c, uint64_t done, unsigned calls)
+{
+    return !is_silent(c) &&
+           rr_client_trouble(c, "only %" PRIu64 " of %u Calls were answered within %u ms", done,
+                             calls, c->o->wait_ms);
+}
+
+bool rr_client_relay(struct rr_client *c, unsigned calls)
+{
+    uint64_t done;
+
+    return relay(c, calls, &done) && (done >= calls || too_few(c, done, calls));
+}
+
+bool rr_client_settle(struct rr_client *c, unsigned calls)
+{
+    uint64_t done;
+
+    return relay(c, calls, &done) && (done || too_few(c, done, calls));
 }

@@ -191,11 +191,69 @@ static void what_is_not_sent__does_not_pass(void)
     T_EQ_INT(unable, 34);
 }
 
+/* ---- Clients of which too little is seen ---- */
+
+static struct rr_port *wrap(struct rr_port *port, void *arg)
+{
+    liar_wrap(&failing.liar, arg, port);
+    return &failing.liar.port;
+}
+
+static void expect_trouble(struct lie *lie, const char *case_id, const char *piece)
+{
+    struct rr_requester_settings settings = rr_requester_defaults();
+    struct rr_client_options options = { .acceptor = &failing.loopback.acceptor,
+                                         .source = &rr_source_echo,
+                                         .wait_ms = WAIT_MS,
+                                         .quiet_ms = QUIET_MS,
+                                         .now = tick };
+    struct rr_verdict v;
+
+    T_CONTEXT("%s, case %s", lie->name, case_id);
+    memset(&failing, 0, sizeof(failing));
+    rr_client_loopback_init(&failing.loopback, &settings);
+    failing.loopback.wrap = wrap;
+    failing.loopback.wrap_arg = lie;
+    memset(&client, 0, sizeof(client));
+    client.o = &options;
+    rr_run_client_case(&client, rr_client_case_of(case_id), &v);
+    T_EQ_INT(v.findings.count, 0);
+    if (!strstr(v.trouble, piece)) {
+        printf("# trouble: %s skipped: %s\n", v.trouble, v.skipped);
+    }
+    T_NOT_NULL(strstr(v.trouble, piece));
+    g_string_free(v.log, true);
+    rr_client_close(&client);
+    rr_client_loopback_clear(&failing.loopback);
+}
+
+static bool always(const struct liar *l, struct sg_span message)
+{
+    return true;
+}
+
+/* A client that comes, calls once and leaves; one that stops; neither has done anything wrong. */
+static void too_little__is_no_pass(void)
+{
+    struct lie leaves = { .name = "leaves", .ends = always };
+    struct lie stops = { .name = "stops", .stops = always };
+    static const char *const relaying[] = { "client-calls", "client-threshold",
+                                            "client-no-private" };
+
+    for (size_t i = 0; i < SG_ARRAY_SIZE(relaying); i++) {
+        expect_trouble(&stops, relaying[i], "Calls were answered within 40 ms");
+    }
+    expect_trouble(&leaves, "client-calls", "the client has ended 17 connections in a row");
+    expect_trouble(&leaves, "client-threshold", "the client has ended 17 connections in a row");
+    expect_trouble(&leaves, "client-result", "the client has ended 17 connections in a row");
+}
+
 static const struct t_case cases[] = {
     { "no server behind is no breach", no_server_behind },
     { "the end of the server behind is no breach", the_server_behind__leaves },
     { "silence of the server behind is no breach", the_server_behind__is_silent },
     { "no case passes whose message is not sent", what_is_not_sent__does_not_pass },
+    { "no case passes that has seen too few Calls", too_little__is_no_pass },
 };
 
 T_MAIN(cases)
