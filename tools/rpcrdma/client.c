@@ -52,6 +52,17 @@ bool rr_client_fails(struct rr_client *c, const char *format, ...)
     return false;
 }
 
+void rr_client_unreachable(struct rr_client *c, enum rr_rule rule, const char *what)
+{
+    if (c->port->gone) {
+        rr_client_note(c, "  %s: the connection is over", what);
+        c->over = true;
+    } else {
+        rr_find(rr_client_findings(c), rule, "%s: %s", what, c->port->why);
+        rr_client_end(c);
+    }
+}
+
 void rr_client_end(struct rr_client *c)
 {
     c->over = c->ours = true;
@@ -220,8 +231,7 @@ static void refuse(struct rr_client *c, enum rr_outcome outcome)
         say_error(c, RR_ERR_CHUNK);
         break;
     case RR_DISCONNECT:
-        rr_find(rr_client_findings(c), RPC_13, "a Read chunk cannot be read: %s", c->port->why);
-        rr_client_end(c);
+        rr_client_unreachable(c, RPC_13, "a Read chunk cannot be read");
         break;
     default:
         break;
@@ -364,7 +374,7 @@ static bool ask_upstream(struct rr_client *c)
     struct sg_span message;
     bool any = false;
 
-    for (unsigned i = 0; i < UPSTREAM_PER_TURN && kind == RR_UPSTREAM_MESSAGE; i++) {
+    for (unsigned i = 0; i < UPSTREAM_PER_TURN && kind == RR_UPSTREAM_MESSAGE && !c->over; i++) {
         kind = c->upstream->poll(c->upstream, &message);
         if (kind == RR_UPSTREAM_MESSAGE) {
             on_upstream(c, message);

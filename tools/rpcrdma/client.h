@@ -112,6 +112,8 @@ __attribute__((format(printf, 2, 3))) bool rr_client_trouble(struct rr_client *c
  * was our doing, or trouble of our own, which the verdict then has already.  False.
  */
 bool rr_client_lost(struct rr_client *c);
+/* Memory of the client cannot be read or written: a breach, unless the client has left before. */
+void rr_client_unreachable(struct rr_client *c, enum rr_rule rule, const char *what);
 /* We end the connection; the verdict has the finding that says why. */
 void rr_client_end(struct rr_client *c);
 /* We end it because something here fails; false. */
@@ -129,7 +131,10 @@ enum rr_event_kind rr_client_turn(struct rr_client *c, unsigned ms);
 /* ---- client_answer.c: what goes to the client ---- */
 
 void rr_pending_free(struct rr_pending *p);
-/* Makes the sound Reply in codec->reply, codec->stream and codec->send; false: an error went. */
+/*
+ * Makes the sound Reply in codec->reply, codec->stream and codec->send; false: an error went, or
+ * the connection is over.
+ */
 bool rr_client_build(struct rr_client *c, struct rr_pending *p, size_t *len);
 /* Sends the sound Reply; @p is closed.  False: none went; a case then calls rr_client_lost(). */
 bool rr_client_answer(struct rr_client *c, struct rr_pending *p);

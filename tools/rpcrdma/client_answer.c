@@ -112,6 +112,9 @@ bool rr_client_build(struct rr_client *c, struct rr_pending *p, size_t *len)
     struct rr_responder *r = c->codec;
     enum rr_outcome outcome;
 
+    if (c->over) {
+        return false; /* nothing can be written, and that is not the Call's fault */
+    }
     sg_assert(p->reply->len <= sizeof(r->stream->octets));
     r->call = p->call;
     r->stream->len = p->reply->len;
@@ -124,9 +127,7 @@ bool rr_client_build(struct rr_client *c, struct rr_pending *p, size_t *len)
     r->reply.reads = 0;
     outcome = rr_scatter(r, len);
     if (outcome == RR_DISCONNECT) {
-        rr_find(rr_client_findings(c), RPC_14, "an offered chunk cannot be written: %s",
-                c->port->why);
-        rr_client_end(c);
+        rr_client_unreachable(c, RPC_14, "an offered chunk cannot be written");
     } else if (outcome != RR_ANSWER) {
         struct rr_header h = { .xid = p->call.xid,
                                .vers = RR_VERSION,

@@ -106,6 +106,10 @@ static bool liar_post(struct rr_port *port, const struct rr_post *post)
     if (done && post->work == RR_WORK_READ && l->lie->reads) {
         l->lie->reads(post->local->octets + post->at, post->len);
     }
+    if (done && post->work <= RR_WORK_SEND_INV && l->lie->leaves &&
+        l->lie->leaves(sg_span_of(post->local->octets + post->at, post->len))) {
+        l->inner->ops->close(l->inner);
+    }
     return done;
 }
 

@@ -39,8 +39,9 @@ struct lie {
     bool (*ends)(const struct liar *l, struct sg_span message);
     bool (*answers)(const struct liar *l, struct sg_span message);
     bool (*stops)(const struct liar *l, struct sg_span message);
-    bool keeps_receives; /* they are not posted again */
-    uint32_t credits;    /* 0: the default */
+    bool (*leaves)(struct sg_span message); /* messages behind which it ends the connection */
+    bool keeps_receives;                    /* they are not posted again */
+    uint32_t credits;                       /* 0: the default */
     enum rr_edition edition;
 };
 
