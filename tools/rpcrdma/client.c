@@ -113,7 +113,7 @@ void rr_client_close(struct rr_client *c)
 /* All that belongs to one connection. */
 static void reset(struct rr_client *c)
 {
-    c->hold = c->ours = false;
+    c->hold = c->ours = c->own_calls = false;
     c->calls = c->replies = 0;
     c->most_open = c->errors = c->reverses = 0;
     c->grant = c->grant_before = 1;
@@ -284,7 +284,7 @@ static void on_call(struct rr_client *c, enum rr_fault fault, struct sg_span pay
 static void on_error(struct rr_client *c, const struct rr_header *h)
 {
     c->errors++;
-    if (rr_client_reverse(c, h->xid)) {
+    if (rr_client_refused(c, h)) {
         rr_find(rr_client_findings(c), c->rule, "a sound Call was answered with RDMA_ERROR");
         return;
     }

@@ -93,8 +93,9 @@ struct rr_client {
     /* Calls to the client. */
     struct rr_reverse reverse[RR_REVERSE_MAX];
     unsigned reverses;
-    GQueue waiting;           /* of GBytes: Calls of the upstream that have no credit yet */
-    uint32_t reverse_grant;   /* by its newest Reply; 0: none yet */
+    bool own_calls;           /* a case makes Calls: those of the upstream wait */
+    GQueue waiting;           /* of GBytes: Calls of the upstream that cannot go yet */
+    uint32_t reverse_grant;   /* by its newest Reply, at most RR_REVERSE_MAX; 0: none yet */
     uint32_t callback;        /* the program; 0: it has announced none */
     struct rr_header message; /* that is made here */
     unsigned arg;             /* of the case */
@@ -160,12 +161,15 @@ void rr_client_release(struct rr_client *c);
 bool rr_client_call(struct rr_client *c, struct sg_span message, bool relayed);
 /* One of the upstream goes out now, waits for a credit, or is left out. */
 void rr_client_relay_call(struct rr_client *c, struct sg_span message);
+/* Those that wait go out, as far as there are credits for them. */
+void rr_client_relay_waiting(struct rr_client *c);
 /* A Reply of the client. */
 void rr_client_replied(struct rr_client *c, const struct rr_header *h, enum rr_fault fault,
                        struct sg_span octets);
 /* Learns the program of callbacks from CREATE_SESSION. */
 void rr_client_learn(struct rr_client *c, const struct rr_pending *p);
-struct rr_reverse *rr_client_reverse(struct rr_client *c, uint32_t xid);
+/* An RDMA_ERROR of the client; false: no open Call to the client has its XID. */
+bool rr_client_refused(struct rr_client *c, const struct rr_header *h);
 
 /* ---- client_wait.c: waiting ---- */
 

@@ -34,7 +34,7 @@ static bool all_answered(struct rr_client *c)
     do {
         open = 0;
         for (unsigned i = 0; i < c->reverses; i++) {
-            open += !c->reverse[i].answered && !c->reverse[i].relayed;
+            open += !c->reverse[i].answered;
         }
         if (!open) {
             return true;
@@ -48,7 +48,10 @@ static bool all_answered(struct rr_client *c)
     return false;
 }
 
-/* A client with callbacks, which is in the midst of a Call. */
+/*
+ * A client with callbacks, which is in the midst of a Call.  Those of the upstream would take
+ * credits: what is open is answered first, and others wait for the case.
+ */
 static struct rr_pending *midst(struct rr_client *c)
 {
     struct rr_pending *p = rr_client_victim(c, rr_is_harmless, "Call");
@@ -58,6 +61,11 @@ static struct rr_pending *midst(struct rr_client *c)
                  "the client has announced no callbacks on this connection");
         return NULL;
     }
+    c->own_calls = true;
+    if (!p || !all_answered(c)) {
+        return NULL;
+    }
+    c->reverses = 0;
     return p;
 }
 
@@ -70,12 +78,13 @@ static void finish(struct rr_client *c, struct rr_pending *p, bool executed)
     for (unsigned i = 0; i < c->reverses; i++) {
         const struct rr_reverse *r = &c->reverse[i];
 
-        if (!r->relayed && r->accepted != executed) {
+        if (r->accepted != executed) {
             rr_find(rr_client_findings(c), c->rule, "the Call with XID 0x%08x was %sexecuted",
                     r->xid, r->accepted ? "" : "not ");
         }
     }
-    c->reverses = 0;
+    c->own_calls = false;
+    rr_client_relay_waiting(c);
     rr_client_answer_and_go_on(c, p);
 }
 
