@@ -29,14 +29,10 @@ static void print_state(const struct rr_durable *d)
 
 static int report(const struct rr_verdict *v, int status)
 {
-    for (unsigned i = 0; i < v->findings.count; i++) {
-        const struct rr_finding *f = &v->findings.found[i];
+    g_autoptr(GString) text = g_string_new(NULL);
 
-        fprintf(stderr, "rpcrdma: %s: %s\n", rr_rule(f->rule)->id, f->text);
-    }
-    if (v->trouble[0] || v->skipped[0]) {
-        fprintf(stderr, "rpcrdma: %s\n", v->trouble[0] ? v->trouble : v->skipped);
-    }
+    rr_verdict_say(text, v, "rpcrdma: ");
+    fputs(text->str, stderr);
     return status;
 }
 

@@ -42,7 +42,7 @@ struct rr_session {
     struct rr_private ours, theirs;
     uint32_t call_threshold, reply_threshold;
     uint32_t xid;     /* of the newest Call */
-    uint32_t granted; /* by the newest Reply; before: 1 */
+    uint32_t granted; /* by the newest message; before: 1.  A server may err, and grant 0 */
     bool ended;       /* the peer has ended the connection */
     struct rr_region out;
     struct rr_region loan[RR_LOANS_MAX];
