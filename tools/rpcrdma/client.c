@@ -115,7 +115,7 @@ static void reset(struct rr_client *c)
 {
     c->hold = c->ours = c->own_calls = false;
     c->calls = c->replies = 0;
-    c->most_open = c->errors = c->reverses = 0;
+    c->most_open = c->reverses = 0;
     c->grant = c->grant_before = 1;
     c->lowered_at = 0;
     c->credits = c->settings.credits;
@@ -283,7 +283,6 @@ static void on_call(struct rr_client *c, enum rr_fault fault, struct sg_span pay
 
 static void on_error(struct rr_client *c, const struct rr_header *h)
 {
-    c->errors++;
     if (rr_client_refused(c, h)) {
         rr_find(rr_client_findings(c), c->rule, "a sound Call was answered with RDMA_ERROR");
         return;

@@ -78,7 +78,6 @@ struct rr_client {
     uint64_t calls;   /* that came */
     uint64_t replies; /* that went out */
     unsigned most_open;
-    unsigned errors; /* RDMA_ERRORs of the client */
 
     /* Credits: the newest grant, and the one that the client may still believe in. */
     uint32_t credits; /* of the next Reply */
@@ -132,6 +131,8 @@ enum rr_event_kind rr_client_turn(struct rr_client *c, unsigned ms);
 /* ---- client_answer.c: what goes to the client ---- */
 
 void rr_pending_free(struct rr_pending *p);
+/* The upstream's answer in codec->stream, with its eligible results. */
+void rr_client_load(const struct rr_client *c, const struct rr_pending *p);
 /*
  * Makes the sound Reply in codec->reply, codec->stream and codec->send; false: an error went, or
  * the connection is over.

@@ -107,6 +107,17 @@ static void judge_room(struct rr_client *c, const struct rr_pending *p)
             p->call.has_reply ? "the Call's Reply chunk" : "a Reply chunk, which the Call lacks");
 }
 
+void rr_client_load(const struct rr_client *c, const struct rr_pending *p)
+{
+    struct rr_stream *s = c->codec->stream;
+
+    sg_assert(p->reply->len <= sizeof(s->octets));
+    s->len = p->reply->len;
+    s->full = false;
+    memcpy(s->octets, p->reply->data, p->reply->len);
+    rr_results_find(s, sg_span_of(p->stream->data, p->stream->len));
+}
+
 bool rr_client_build(struct rr_client *c, struct rr_pending *p, size_t *len)
 {
     struct rr_responder *r = c->codec;
@@ -115,12 +126,8 @@ bool rr_client_build(struct rr_client *c, struct rr_pending *p, size_t *len)
     if (c->over) {
         return false; /* nothing can be written, and that is not the Call's fault */
     }
-    sg_assert(p->reply->len <= sizeof(r->stream->octets));
     r->call = p->call;
-    r->stream->len = p->reply->len;
-    r->stream->full = false;
-    memcpy(r->stream->octets, p->reply->data, p->reply->len);
-    rr_results_find(r->stream, sg_span_of(p->stream->data, p->stream->len));
+    rr_client_load(c, p);
     r->reply.xid = p->call.xid;
     r->reply.vers = RR_VERSION;
     r->reply.credit = c->credits;

@@ -22,9 +22,7 @@ static void turn_result(struct rr_client *c, struct rr_pending *p)
 {
     struct rr_stream *s = c->codec->stream;
 
-    s->len = p->reply->len;
-    memcpy(s->octets, p->reply->data, p->reply->len);
-    rr_results_find(s, sg_span_of(p->stream->data, p->stream->len));
+    rr_client_load(c, p);
     for (uint32_t i = 0; s->items && i < s->item[0].len; i++) {
         p->reply->data[s->item[0].at + i] ^= 0xff;
     }

@@ -5,7 +5,7 @@
  */
 #include "client.h"
 
-enum { NFS41_OP_CREATE_SESSION = 43, WORDS_MAX = 64 };
+enum { NFS41_OP_CREATE_SESSION = 43 };
 
 static struct rr_reverse *find(struct rr_client *c, uint32_t xid)
 {
@@ -160,15 +160,8 @@ void rr_client_replied(struct rr_client *c, const struct rr_header *h, enum rr_f
 /* The attributes of a channel: six numbers, and up to one for RDMA. */
 static void skip_channel(struct rr_reader *in)
 {
-    uint32_t words;
-
-    for (unsigned i = 0; i < 6; i++) {
-        rr_get_word(in);
-    }
-    words = rr_get_word(in);
-    for (uint32_t i = 0; i < SG_MIN(words, WORDS_MAX); i++) {
-        rr_get_word(in);
-    }
+    rr_skip(in, 4 * 6);
+    rr_skip(in, 4 * (size_t)rr_get_word(in));
 }
 
 void rr_client_learn(struct rr_client *c, const struct rr_pending *p)
@@ -190,9 +183,7 @@ void rr_client_learn(struct rr_client *c, const struct rr_pending *p)
     if (!rr_get_word(&in) || rr_get_word(&in) != NFS41_OP_CREATE_SESSION) {
         return;
     }
-    for (unsigned i = 0; i < 4; i++) {
-        rr_get_word(&in); /* client id, sequence, flags */
-    }
+    rr_skip(&in, 4 * 4); /* client id, sequence, flags */
     skip_channel(&in);
     skip_channel(&in);
     program = rr_get_word(&in);
