@@ -56,17 +56,12 @@ static int measure(const struct bench_arguments *a, const struct rr_check_run *r
                    const struct bench_row *row, int depth)
 {
     struct rr_verdict v = { .log = g_string_new(NULL) };
-    struct rr_session *s = g_new0(struct rr_session, 1);
+    struct rr_session *s = rr_session_new(&r->options, r->dialer, &v, RPC_22);
     struct rr_opening opening = rr_opening_default();
     struct rr_rate rate;
     bool done;
     int status;
 
-    s->o = &r->options;
-    s->dialer = r->dialer;
-    s->verdict = &v;
-    s->rule = RPC_22;
-    s->xid = g_random_int();
     done = rr_open(s, &opening);
     if (done) {
         s->port->eager = true;
@@ -76,9 +71,8 @@ static int measure(const struct bench_arguments *a, const struct rr_check_run *r
         print_row(a, row, &rate);
     }
     status = report(row, &v, done);
-    rr_hang_up(s);
+    rr_session_free(s);
     g_string_free(v.log, true);
-    g_free(s);
     return status;
 }
 

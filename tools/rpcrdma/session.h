@@ -83,6 +83,11 @@ struct rr_opening {
     const struct sg_span *octets;
 };
 
+/* Without a connection; the arguments stay the caller's. */
+struct rr_session *rr_session_new(const struct rr_check_options *options, struct rr_dialer *dialer,
+                                  struct rr_verdict *verdict, enum rr_rule rule);
+/* Hangs up as well. */
+void rr_session_free(struct rr_session *s);
 /* Without R: invalidation is the subject of one case, not of all. */
 struct rr_opening rr_opening_default(void);
 bool rr_open(struct rr_session *s, const struct rr_opening *opening);

@@ -70,10 +70,7 @@ static void open_lying_session(const struct lie *lie)
     }
     o.options = (struct rr_check_options){ .service = &service, .any_edition = true };
     o.verdict.log = g_string_new(NULL);
-    o.s = g_new0(struct rr_session, 1);
-    o.s->o = &o.options;
-    o.s->dialer = &o.loopback.dialer;
-    o.s->verdict = &o.verdict;
+    o.s = rr_session_new(&o.options, &o.loopback.dialer, &o.verdict, RPC_22);
     T_TRUE(rr_open(o.s, &opening));
     server.replies = server.commits = server.restart_before = 0;
     server.at_most = RR_FILE_SYNC;
@@ -86,8 +83,7 @@ static void open_session(void)
 
 static void close_session(void)
 {
-    rr_hang_up(o.s);
-    g_free(o.s);
+    rr_session_free(o.s);
     g_string_free(o.verdict.log, true);
     rr_loopback_clear(&o.loopback);
 }
