@@ -36,8 +36,14 @@ static bool first(struct rr_session *s, const struct rr_request *q)
     return true;
 }
 
+/* A server that grants nothing breaks RPC-02; one Call may then still be open. */
+static unsigned may_open(const struct rr_session *s, unsigned depth)
+{
+    return SG_MIN(depth, SG_MIN(SG_MAX(s->granted, 1), RR_ASKED_CREDITS));
+}
+
 bool rr_bench(struct rr_session *s, struct rr_request request, unsigned depth, double seconds,
-              double *per_second)
+              struct rr_rate *rate)
 {
     gint64 start, now, length = (gint64)(seconds * G_USEC_PER_SEC);
     uint64_t answered = 0;
@@ -46,14 +52,15 @@ bool rr_bench(struct rr_session *s, struct rr_request request, unsigned depth, d
     if (!first(s, &request)) {
         return false;
     }
-    depth = SG_MIN(depth, SG_MIN(s->granted, RR_ASKED_CREDITS));
+    rate->depth = 0;
     start = now = g_get_monotonic_time();
     while (now - start < length || open) {
-        for (; now - start < length && open < depth; open++) {
+        for (; now - start < length && open < may_open(s, depth); open++) {
             if (!send_again(s)) {
                 return false;
             }
         }
+        rate->depth = SG_MAX(rate->depth, open);
         if (!take_reply(s)) {
             return false;
         }
@@ -61,6 +68,6 @@ bool rr_bench(struct rr_session *s, struct rr_request request, unsigned depth, d
         answered++;
         now = g_get_monotonic_time();
     }
-    *per_second = (double)answered * G_USEC_PER_SEC / (double)(now - start);
+    rate->per_second = (double)answered * G_USEC_PER_SEC / (double)(now - start);
     return true;
 }

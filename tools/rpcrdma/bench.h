@@ -5,11 +5,16 @@
 
 #include "session.h"
 
+struct rr_rate {
+    double per_second;
+    unsigned depth; /* Calls that were open at once, at most: no more than are granted */
+};
+
 /*
  * Makes the Call again and again for that time; a READ has one Write chunk, whose memory all Calls
- * share.  False: the session's verdict says why.
+ * share.  False: the session's verdict says why.  It may have findings in either case.
  */
 bool rr_bench(struct rr_session *s, struct rr_request request, unsigned depth, double seconds,
-              double *per_second);
+              struct rr_rate *rate);
 
 #endif

@@ -17,7 +17,7 @@ static void all_credits(struct rr_session *s)
     if (!rr_null(s)) {
         return;
     }
-    calls = SG_MIN(s->granted, RR_ASKED_CREDITS);
+    calls = SG_MIN(SG_MAX(s->granted, 1), RR_ASKED_CREDITS);
     first = s->xid + 1;
     for (uint32_t i = 0; i < calls; i++) {
         if (!rr_begin(s, null) || !rr_send(s)) {

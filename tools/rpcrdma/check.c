@@ -45,24 +45,17 @@ void rr_list_cases(GString *out)
 void rr_run_case(const struct rr_check_run *run, const struct rr_case *c,
                  struct rr_verdict *verdict)
 {
-    struct rr_session *s = g_new0(struct rr_session, 1);
+    struct rr_session *s = rr_session_new(&run->options, run->dialer, verdict, c->rule);
     struct rr_opening opening = rr_opening_default();
 
     rr_verdict_init(verdict);
     if (run->options.private_data.len) {
         opening.octets = &run->options.private_data;
     }
-    s->o = &run->options;
-    s->dialer = run->dialer;
-    s->verdict = verdict;
-    s->rule = c->rule;
-    /* A server may answer a Call that it has seen before without executing it again. */
-    s->xid = g_random_int();
     if (c->dials || rr_open(s, &opening)) {
         c->run(s);
     }
-    rr_hang_up(s);
-    g_free(s);
+    rr_session_free(s);
 }
 
 /* An NFS server that has just started refuses reads for a while. */

@@ -41,6 +41,41 @@ bool rr_client_trouble(struct rr_client *c, const char *format, ...)
     return false;
 }
 
+bool rr_client_fails(struct rr_client *c, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    rr_verdict_trouble(c->verdict, format, ap);
+    va_end(ap);
+    rr_client_end(c);
+    return false;
+}
+
+void rr_client_unreachable(struct rr_client *c, enum rr_rule rule, const char *what)
+{
+    if (c->port->gone) {
+        rr_client_note(c, "  %s: the connection is over", what);
+        c->over = true;
+    } else {
+        rr_find(rr_client_findings(c), rule, "%s: %s", what, c->port->why);
+        rr_client_end(c);
+    }
+}
+
+void rr_client_end(struct rr_client *c)
+{
+    c->over = c->ours = true;
+}
+
+bool rr_client_lost(struct rr_client *c)
+{
+    if (c->over && !c->ours && !c->verdict->trouble[0]) {
+        rr_find(rr_client_findings(c), c->rule, "the client ended the connection");
+    }
+    return false;
+}
+
 struct rr_findings *rr_client_findings(struct rr_client *c)
 {
     return &c->verdict->findings;
@@ -72,14 +107,15 @@ void rr_client_close(struct rr_client *c)
         c->port->ops->close(c->port);
         c->port = NULL;
     }
+    c->over = true;
 }
 
 /* All that belongs to one connection. */
 static void reset(struct rr_client *c)
 {
-    c->over = c->hold = false;
+    c->hold = c->ours = c->own_calls = false;
     c->calls = c->replies = 0;
-    c->most_open = c->errors = c->reverses = 0;
+    c->most_open = c->reverses = 0;
     c->grant = c->grant_before = 1;
     c->lowered_at = 0;
     c->credits = c->settings.credits;
@@ -128,7 +164,8 @@ bool rr_client_open(struct rr_client *c, const struct rr_settings *settings)
     c->call_threshold = rr_threshold(&c->codec->theirs, &c->codec->ours);
     note_opening(c);
     c->upstream = c->o->source->open(c->o->source, why);
-    return c->upstream ? true : rr_client_trouble(c, "%s", why);
+    c->over = !c->upstream; /* the next case tries both again */
+    return c->upstream ? true : rr_client_trouble(c, "the server behind: %s", why);
 }
 
 /* ---- A Call ---- */
@@ -194,8 +231,7 @@ static void refuse(struct rr_client *c, enum rr_outcome outcome)
         say_error(c, RR_ERR_CHUNK);
         break;
     case RR_DISCONNECT:
-        rr_find(rr_client_findings(c), RPC_13, "a Read chunk cannot be read: %s", c->port->why);
-        c->over = true;
+        rr_client_unreachable(c, RPC_13, "a Read chunk cannot be read");
         break;
     default:
         break;
@@ -223,12 +259,13 @@ static void on_call(struct rr_client *c, enum rr_fault fault, struct sg_span pay
     }
     if (g_queue_get_length(&c->open) == RR_PENDING_MAX) {
         rr_find(rr_client_findings(c), RPC_01, "more than %d Calls are open", RR_PENDING_MAX);
-        c->over = true;
+        rr_client_end(c);
         return;
     }
     p = g_new0(struct rr_pending, 1);
     p->call = r->call;
     p->rpc = rpc;
+    p->since = rr_client_now(c);
     p->stream = g_byte_array_new();
     g_byte_array_append(p->stream, r->in.octets, (guint)r->in_len);
     g_queue_push_tail(&c->open, p);
@@ -238,8 +275,7 @@ static void on_call(struct rr_client *c, enum rr_fault fault, struct sg_span pay
     rr_client_routine(c, "  %s", p->info.name);
     rr_client_learn(c, p);
     if (!c->upstream->send(c->upstream, sg_span_of(p->stream->data, p->stream->len))) {
-        rr_client_trouble(c, "%s", c->upstream->why);
-        c->over = true;
+        rr_client_fails(c, "%s", c->upstream->why);
     }
 }
 
@@ -247,8 +283,7 @@ static void on_call(struct rr_client *c, enum rr_fault fault, struct sg_span pay
 
 static void on_error(struct rr_client *c, const struct rr_header *h)
 {
-    c->errors++;
-    if (rr_client_reverse(c, h->xid)) {
+    if (rr_client_refused(c, h)) {
         rr_find(rr_client_findings(c), c->rule, "a sound Call was answered with RDMA_ERROR");
         return;
     }
@@ -338,14 +373,13 @@ static bool ask_upstream(struct rr_client *c)
     struct sg_span message;
     bool any = false;
 
-    for (unsigned i = 0; i < UPSTREAM_PER_TURN && kind == RR_UPSTREAM_MESSAGE; i++) {
+    for (unsigned i = 0; i < UPSTREAM_PER_TURN && kind == RR_UPSTREAM_MESSAGE && !c->over; i++) {
         kind = c->upstream->poll(c->upstream, &message);
         if (kind == RR_UPSTREAM_MESSAGE) {
             on_upstream(c, message);
             any = true;
         } else if (kind == RR_UPSTREAM_END) {
-            rr_client_trouble(c, "%s", c->upstream->why);
-            c->over = true;
+            rr_client_fails(c, "%s", c->upstream->why);
         }
     }
     return any;
@@ -364,7 +398,9 @@ enum rr_event_kind rr_client_turn(struct rr_client *c, unsigned ms)
     }
     if (kind == RR_EVENT_RECEIVED) {
         on_message(c, &event);
-        c->over |= !c->port->ops->repost(c->port, event.slot);
+        if (!c->over && !c->port->ops->repost(c->port, event.slot)) {
+            rr_client_fails(c, "cannot post a receive: %s", c->port->why);
+        }
     } else if (kind == RR_EVENT_CLOSED) {
         rr_client_note(c, "the connection ended%s%s", c->port->why[0] ? ": " : "", c->port->why);
         c->over = true;

@@ -50,6 +50,7 @@ struct rr_pending {
     struct rr_call_info info;
     GByteArray *stream; /* unreduced */
     GByteArray *reply;  /* the upstream's answer; NULL: none yet */
+    gint64 since;       /* microseconds */
 };
 
 /* A Call to the client. */
@@ -70,13 +71,13 @@ struct rr_client {
     struct rr_responder *codec;
     struct rr_upstream *upstream;
     uint32_t call_threshold;
-    bool over; /* the connection has ended */
+    bool over; /* there is no connection, it has ended, or there is no upstream */
+    bool ours; /* we have ended it, and the verdict says why */
 
     GQueue open;      /* of struct rr_pending, oldest first */
     uint64_t calls;   /* that came */
     uint64_t replies; /* that went out */
     unsigned most_open;
-    unsigned errors; /* RDMA_ERRORs of the client */
 
     /* Credits: the newest grant, and the one that the client may still believe in. */
     uint32_t credits; /* of the next Reply */
@@ -91,8 +92,9 @@ struct rr_client {
     /* Calls to the client. */
     struct rr_reverse reverse[RR_REVERSE_MAX];
     unsigned reverses;
-    GQueue waiting;           /* of GBytes: Calls of the upstream that have no credit yet */
-    uint32_t reverse_grant;   /* by its newest Reply; 0: none yet */
+    bool own_calls;           /* a case makes Calls: those of the upstream wait */
+    GQueue waiting;           /* of GBytes: Calls of the upstream that cannot go yet */
+    uint32_t reverse_grant;   /* by its newest Reply, at most RR_REVERSE_MAX; 0: none yet */
     uint32_t callback;        /* the program; 0: it has announced none */
     struct rr_header message; /* that is made here */
     unsigned arg;             /* of the case */
@@ -105,6 +107,18 @@ __attribute__((format(printf, 2, 3))) void rr_client_routine(struct rr_client *c
                                                              const char *format, ...);
 __attribute__((format(printf, 2, 3))) bool rr_client_trouble(struct rr_client *c,
                                                              const char *format, ...);
+/*
+ * The connection has ended, or a message could not be sent.  That breaks the case's rule, unless it
+ * was our doing, or trouble of our own, which the verdict then has already.  False.
+ */
+bool rr_client_lost(struct rr_client *c);
+/* Memory of the client cannot be read or written: a breach, unless the client has left before. */
+void rr_client_unreachable(struct rr_client *c, enum rr_rule rule, const char *what);
+/* We end the connection; the verdict has the finding that says why. */
+void rr_client_end(struct rr_client *c);
+/* We end it because something here fails; false. */
+__attribute__((format(printf, 2, 3))) bool rr_client_fails(struct rr_client *c, const char *format,
+                                                           ...);
 struct rr_findings *rr_client_findings(struct rr_client *c);
 gint64 rr_client_now(const struct rr_client *c);
 
@@ -117,9 +131,14 @@ enum rr_event_kind rr_client_turn(struct rr_client *c, unsigned ms);
 /* ---- client_answer.c: what goes to the client ---- */
 
 void rr_pending_free(struct rr_pending *p);
-/* Makes the sound Reply in codec->reply, codec->stream and codec->send; false: an error went. */
+/* The upstream's answer in codec->stream, with its eligible results. */
+void rr_client_load(const struct rr_client *c, const struct rr_pending *p);
+/*
+ * Makes the sound Reply in codec->reply, codec->stream and codec->send; false: an error went, or
+ * the connection is over.
+ */
 bool rr_client_build(struct rr_client *c, struct rr_pending *p, size_t *len);
-/* Sends the sound Reply; @p is closed. */
+/* Sends the sound Reply; @p is closed.  False: none went; a case then calls rr_client_lost(). */
 bool rr_client_answer(struct rr_client *c, struct rr_pending *p);
 /* Closes @p without a Reply, or after one that a case has made. */
 void rr_client_forget(struct rr_client *c, struct rr_pending *p);
@@ -136,16 +155,22 @@ void rr_client_release(struct rr_client *c);
 
 /* ---- client_reverse.c: Calls to the client ---- */
 
-/* An RPC Call of ours or of the upstream; false: it does not fit, or too many are open. */
+/*
+ * An RPC Call of ours or of the upstream.  False: it could not be sent; if it is ours, trouble says
+ * why, or the connection has ended.
+ */
 bool rr_client_call(struct rr_client *c, struct sg_span message, bool relayed);
 /* One of the upstream goes out now, waits for a credit, or is left out. */
 void rr_client_relay_call(struct rr_client *c, struct sg_span message);
+/* Those that wait go out, as far as there are credits for them. */
+void rr_client_relay_waiting(struct rr_client *c);
 /* A Reply of the client. */
 void rr_client_replied(struct rr_client *c, const struct rr_header *h, enum rr_fault fault,
                        struct sg_span octets);
 /* Learns the program of callbacks from CREATE_SESSION. */
 void rr_client_learn(struct rr_client *c, const struct rr_pending *p);
-struct rr_reverse *rr_client_reverse(struct rr_client *c, uint32_t xid);
+/* An RDMA_ERROR of the client; false: no open Call to the client has its XID. */
+bool rr_client_refused(struct rr_client *c, const struct rr_header *h);
 
 /* ---- client_wait.c: waiting ---- */
 
@@ -154,14 +179,18 @@ struct rr_pending *rr_client_victim(struct rr_client *c,
                                     bool (*wants)(const struct rr_client *c,
                                                   const struct rr_pending *p),
                                     const char *what);
-/* Relays for the time of silence; false: the connection ended, which breaks the case's rule. */
+/* Relays for the time of silence; false: the connection ended (rr_client_lost()). */
 bool rr_client_quiet(struct rr_client *c);
 /*
  * After the time of silence, in which Calls come that were under way, another Call must come; a
  * client that @may_end the connection may make it on a new one.
  */
 bool rr_client_goes_on(struct rr_client *c, bool may_end);
-/* Relays until so many more Calls were answered. */
+/* The sound Reply to @p, and then another Call. */
+void rr_client_answer_and_go_on(struct rr_client *c, struct rr_pending *p);
+/* Relays until so many more Calls were answered; false: trouble says why they were not. */
 bool rr_client_relay(struct rr_client *c, unsigned calls);
+/* Likewise, but one is enough when the time is over; what follows shows whether it was the last. */
+bool rr_client_settle(struct rr_client *c, unsigned calls);
 
 #endif

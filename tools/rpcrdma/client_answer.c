@@ -107,26 +107,34 @@ static void judge_room(struct rr_client *c, const struct rr_pending *p)
             p->call.has_reply ? "the Call's Reply chunk" : "a Reply chunk, which the Call lacks");
 }
 
+void rr_client_load(const struct rr_client *c, const struct rr_pending *p)
+{
+    struct rr_stream *s = c->codec->stream;
+
+    sg_assert(p->reply->len <= sizeof(s->octets));
+    s->len = p->reply->len;
+    s->full = false;
+    memcpy(s->octets, p->reply->data, p->reply->len);
+    rr_results_find(s, sg_span_of(p->stream->data, p->stream->len));
+}
+
 bool rr_client_build(struct rr_client *c, struct rr_pending *p, size_t *len)
 {
     struct rr_responder *r = c->codec;
     enum rr_outcome outcome;
 
-    sg_assert(p->reply->len <= sizeof(r->stream->octets));
+    if (c->over) {
+        return false; /* nothing can be written, and that is not the Call's fault */
+    }
     r->call = p->call;
-    r->stream->len = p->reply->len;
-    r->stream->full = false;
-    memcpy(r->stream->octets, p->reply->data, p->reply->len);
-    rr_results_find(r->stream, sg_span_of(p->stream->data, p->stream->len));
+    rr_client_load(c, p);
     r->reply.xid = p->call.xid;
     r->reply.vers = RR_VERSION;
     r->reply.credit = c->credits;
     r->reply.reads = 0;
     outcome = rr_scatter(r, len);
     if (outcome == RR_DISCONNECT) {
-        rr_find(rr_client_findings(c), RPC_14, "an offered chunk cannot be written: %s",
-                c->port->why);
-        c->over = true;
+        rr_client_unreachable(c, RPC_14, "an offered chunk cannot be written");
     } else if (outcome != RR_ANSWER) {
         struct rr_header h = { .xid = p->call.xid,
                                .vers = RR_VERSION,
@@ -159,6 +167,8 @@ bool rr_client_answer(struct rr_client *c, struct rr_pending *p)
                           rr_proc_name(c->codec->reply.proc), p->call.xid, c->codec->reply.credit,
                           len);
         done = post(c, len);
+    }
+    if (done) {
         rr_client_granted(c, c->codec->reply.credit);
     }
     rr_client_forget(c, p);

@@ -29,7 +29,7 @@ enum bad {
     BAD_XID_ERROR, /* RDMA_ERROR for nobody */
 };
 
-enum { ROOM = 512, WORDS_MAX = 8 };
+enum { ROOM = 512, WORDS_MAX = 9 };
 
 /* A message of words, which the case puts together itself. */
 struct bad_octets {
@@ -47,42 +47,45 @@ static void put(struct bad_octets *w, uint32_t word)
 struct bad_form {
     const char *what;
     uint32_t version, proc;
-    unsigned words; /* behind the four fixed fields */
+    unsigned words; /* behind the four fixed fields; those that are not named are 0 */
     uint32_t word[WORDS_MAX];
     bool body;  /* the RPC Reply follows */
     size_t cut; /* octets in all; 0: as many as there are */
 };
 
 static const struct bad_form forms[] = {
-    [BAD_SHORT] = { "24 octets", 1, RR_MSG, 2, { 0, 0 }, false, 24 },
-    [BAD_EMPTY] = { "3 octets", 1, RR_MSG, 0, { 0 }, false, 3 },
-    [BAD_CUT] = { "a Read list past the end", 1, RR_MSG, 4, { 1, 0, 7, 8 }, false, 0 },
+    [BAD_SHORT] = { "24 octets", 1, RR_MSG, 2, .cut = 24 },
+    [BAD_EMPTY] = { "3 octets", 1, RR_MSG, 0, .cut = 3 },
+    [BAD_CUT] = { "a Read list past the end", 1, RR_MSG, 4, { 1, 0, 7, 8 } },
     [BAD_COUNT] = { "a Write chunk of 2^32 - 1 segments",
                     1,
                     RR_MSG,
                     7,
                     { 0, 1, UINT32_MAX, 7, 8, 0, 9 },
-                    true,
-                    0 },
-    [BAD_FLAG] = { "a flag of 2", 1, RR_MSG, 3, { 0, 2, 0 }, true, 0 },
-    [BAD_VERSION] = { "version 2", 2, RR_MSG, 3, { 0, 0, 0 }, true, 0 },
-    [BAD_PROC] = { "procedure 5", 1, 5, 3, { 0, 0, 0 }, true, 0 },
-    [BAD_READ_LIST] = { "a Reply with a Read list", 1, RR_MSG, 9, { 0 }, true, 0 },
-    [BAD_NOMSG] = { "RDMA_NOMSG without a chunk", 1, RR_NOMSG, 3, { 0, 0, 0 }, false, 0 },
+                    .body = true },
+    [BAD_FLAG] = { "a flag of 2", 1, RR_MSG, 3, { 0, 2, 0 }, .body = true },
+    [BAD_VERSION] = { "version 2", 2, RR_MSG, 3, .body = true },
+    [BAD_PROC] = { "procedure 5", 1, 5, 3, .body = true },
+    [BAD_READ_LIST] = { "a Reply with a Read list",
+                        1,
+                        RR_MSG,
+                        9,
+                        { 1, 0, 0x7777, 16, 0, 0x1000 },
+                        .body = true },
+    [BAD_NOMSG] = { "RDMA_NOMSG without a chunk", 1, RR_NOMSG, 3 },
     [BAD_CHUNKS] = { "a Write chunk that nobody offered",
                      1,
                      RR_MSG,
                      8,
-                     { 0, 1, 1, 0x7777, 16, 0, 0x1000, 0 },
-                     true,
-                     0 },
-    [BAD_MSGP] = { "RDMA_MSGP", 1, RR_MSGP, 5, { 16, 4096, 0, 0, 0 }, true, 0 },
-    [BAD_DONE] = { "RDMA_DONE", 1, RR_DONE, 3, { 0, 0, 0 }, false, 0 },
-    [BAD_BODY] = { "RDMA_MSG without an RPC message", 1, RR_MSG, 3, { 0, 0, 0 }, false, 0 },
-    [BAD_ERROR] = { "RDMA_ERROR 7", 1, RR_ERROR, 3, { 7, 0, 0 }, false, 0 },
-    [BAD_ERROR_CUT] = { "ERR_VERS without versions", 1, RR_ERROR, 1, { 1 }, false, 0 },
-    [BAD_XID] = { "a Reply that nobody waits for", 1, RR_MSG, 3, { 0, 0, 0 }, true, 0 },
-    [BAD_XID_ERROR] = { "RDMA_ERROR that nobody waits for", 1, RR_ERROR, 1, { 2 }, false, 0 },
+                     { 0, 1, 1, 0x7777, 16, 0, 0x1000 },
+                     .body = true },
+    [BAD_MSGP] = { "RDMA_MSGP", 1, RR_MSGP, 5, { 16, 4096 }, .body = true },
+    [BAD_DONE] = { "RDMA_DONE", 1, RR_DONE, 3 },
+    [BAD_BODY] = { "RDMA_MSG without an RPC message", 1, RR_MSG, 3 },
+    [BAD_ERROR] = { "RDMA_ERROR 7", 1, RR_ERROR, 3, { 7 } },
+    [BAD_ERROR_CUT] = { "ERR_VERS without versions", 1, RR_ERROR, 1, { 1 } },
+    [BAD_XID] = { "a Reply that nobody waits for", 1, RR_MSG, 3, .body = true },
+    [BAD_XID_ERROR] = { "RDMA_ERROR that nobody waits for", 1, RR_ERROR, 1, { 2 } },
 };
 
 static struct bad_octets make(const struct rr_client *c, const struct rr_pending *p, unsigned bad)
@@ -98,20 +101,8 @@ static struct bad_octets make(const struct rr_client *c, const struct rr_pending
     put(&w, f->version);
     put(&w, c->credits);
     put(&w, f->proc);
-    if (bad == BAD_READ_LIST) {
-        put(&w, 1);
-        put(&w, 0);      /* Position */
-        put(&w, 0x7777); /* STag */
-        put(&w, 16);
-        put(&w, 0);
-        put(&w, 0x1000);
-        for (unsigned i = 0; i < 3; i++) {
-            put(&w, 0);
-        }
-    } else {
-        for (unsigned i = 0; i < f->words; i++) {
-            put(&w, f->word[i]);
-        }
+    for (unsigned i = 0; i < f->words; i++) {
+        put(&w, f->word[i]);
     }
     if (f->body) {
         memcpy(w.octets + w.len, p->reply->data, body);
@@ -132,15 +123,11 @@ static void dropped(struct rr_client *c)
         return;
     }
     w = make(c, p, c->arg);
-    if (!rr_client_send(c, sg_span_of(w.octets, w.len), forms[c->arg].what) ||
-        !rr_client_quiet(c)) {
-        return;
+    if (!rr_client_send(c, sg_span_of(w.octets, w.len), forms[c->arg].what)) {
+        rr_client_lost(c);
+    } else if (rr_client_quiet(c)) {
+        rr_client_answer_and_go_on(c, p);
     }
-    if (!rr_client_answer(c, p)) {
-        rr_find(rr_client_findings(c), c->rule, "the client ended the connection");
-        return;
-    }
-    rr_client_goes_on(c, false);
 }
 
 /* RDMA_ERROR: the Call has failed, and the client does not answer. */
@@ -161,6 +148,7 @@ static void failed(struct rr_client *c)
     h->low = h->high = c->arg == RR_ERR_VERS ? 2 : 0;
     if (!rr_client_send_message(c, h, SG_SPAN_NONE,
                                 c->arg == RR_ERR_VERS ? "ERR_VERS (2 to 2)" : "ERR_CHUNK")) {
+        rr_client_lost(c);
         return;
     }
     rr_client_granted(c, h->credit);

@@ -22,7 +22,7 @@ static void granted(struct rr_client *c)
 {
     c->credits = c->arg;
     /* First the new grant has to arrive; quiet() lets the Calls that are under way come. */
-    if (!rr_client_relay(c, SETTLE) || !rr_client_quiet(c)) {
+    if (!rr_client_settle(c, SETTLE) || !rr_client_quiet(c)) {
         return;
     }
     c->most_open = 0;
@@ -41,7 +41,7 @@ static void changing(struct rr_client *c)
 
     for (size_t i = 0; i < SG_ARRAY_SIZE(grants); i++) {
         c->credits = grants[i];
-        if (!rr_client_relay(c, SETTLE) || !rr_client_quiet(c) || !hold_and_release(c)) {
+        if (!rr_client_settle(c, SETTLE) || !rr_client_quiet(c) || !hold_and_release(c)) {
             return;
         }
     }

@@ -12,9 +12,7 @@ static void returned(struct rr_client *c)
 
     if (p) {
         c->codec->settings.edition = (enum rr_edition)c->arg;
-        if (rr_client_answer(c, p)) {
-            rr_client_goes_on(c, false);
-        }
+        rr_client_answer_and_go_on(c, p);
         c->codec->settings.edition = RR_EDITION_RFC;
     }
 }
@@ -24,9 +22,7 @@ static void turn_result(struct rr_client *c, struct rr_pending *p)
 {
     struct rr_stream *s = c->codec->stream;
 
-    s->len = p->reply->len;
-    memcpy(s->octets, p->reply->data, p->reply->len);
-    rr_results_find(s, sg_span_of(p->stream->data, p->stream->len));
+    rr_client_load(c, p);
     for (uint32_t i = 0; s->items && i < s->item[0].len; i++) {
         p->reply->data[s->item[0].at + i] ^= 0xff;
     }
@@ -49,6 +45,7 @@ static void unused_chunk(struct rr_client *c)
     }
     turn_result(c, p);
     if (!rr_client_build(c, p, &len)) {
+        rr_client_lost(c);
         return;
     }
     turn_result(c, p);
@@ -65,6 +62,8 @@ static void unused_chunk(struct rr_client *c)
         rr_client_granted(c, h->credit);
         rr_client_forget(c, p);
         rr_client_goes_on(c, false);
+    } else {
+        rr_client_lost(c);
     }
 }
 
@@ -75,9 +74,7 @@ static void spare_reply_chunk(struct rr_client *c)
 
     if (p) {
         c->codec->likes_long = c->arg;
-        if (rr_client_answer(c, p)) {
-            rr_client_goes_on(c, false);
-        }
+        rr_client_answer_and_go_on(c, p);
         c->codec->likes_long = false;
     }
 }
@@ -91,7 +88,11 @@ static void full_reply(struct rr_client *c)
     uint32_t missing;
     size_t len;
 
-    if (!p || !rr_client_build(c, p, &len)) {
+    if (!p) {
+        return;
+    }
+    if (!rr_client_build(c, p, &len)) {
+        rr_client_lost(c);
         return;
     }
     missing = (uint32_t)((c->codec->reply_threshold - len) & ~3u);
@@ -108,8 +109,7 @@ static void full_reply(struct rr_client *c)
                             p->reply->len - VERIFIER_AT - 8);
         if (!rr_client_send_message(c, &c->codec->reply, sg_span_of(stream->data, stream->len),
                                     "a Reply that fills the threshold")) {
-            rr_find(rr_client_findings(c), c->rule, "the Reply could not be sent: %s",
-                    c->port->why);
+            rr_client_lost(c);
             return;
         }
     }

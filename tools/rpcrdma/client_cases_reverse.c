@@ -4,7 +4,7 @@
 
 enum { CALLBACK_VERSION = 1, CB_NULL = 0, CB_COMPOUND = 1, UNKNOWN_PROC = 99, AT_ONCE_MAX = 4 };
 
-/* Makes the Call of that procedure; its XID. */
+/* Makes the Call of that procedure; false: it could not be sent, and the verdict has that. */
 static bool call(struct rr_client *c, uint32_t xid, uint32_t proc)
 {
     struct rr_stream *s = c->codec->stream;
@@ -22,7 +22,7 @@ static bool call(struct rr_client *c, uint32_t xid, uint32_t proc)
             rr_put_word(s, AT_ONCE_MAX);
         }
     }
-    return rr_client_call(c, sg_span_of(s->octets, s->len), false);
+    return rr_client_call(c, sg_span_of(s->octets, s->len), false) || rr_client_lost(c);
 }
 
 /* Waits until all Calls to the client are answered. */
@@ -34,14 +34,13 @@ static bool all_answered(struct rr_client *c)
     do {
         open = 0;
         for (unsigned i = 0; i < c->reverses; i++) {
-            open += !c->reverse[i].answered && !c->reverse[i].relayed;
+            open += !c->reverse[i].answered;
         }
         if (!open) {
             return true;
         }
         if (rr_client_turn(c, RR_CLIENT_TURN_MS) == RR_EVENT_CLOSED) {
-            rr_find(rr_client_findings(c), c->rule, "the client ended the connection");
-            return false;
+            return rr_client_lost(c);
         }
     } while (rr_client_now(c) < end);
     rr_find(rr_client_findings(c), c->rule, "%u Calls to the client got no Reply within %u ms",
@@ -49,7 +48,10 @@ static bool all_answered(struct rr_client *c)
     return false;
 }
 
-/* A client with callbacks, which is in the midst of a Call. */
+/*
+ * A client with callbacks, which is in the midst of a Call.  Those of the upstream would take
+ * credits: what is open is answered first, and others wait for the case.
+ */
 static struct rr_pending *midst(struct rr_client *c)
 {
     struct rr_pending *p = rr_client_victim(c, rr_is_harmless, "Call");
@@ -59,6 +61,11 @@ static struct rr_pending *midst(struct rr_client *c)
                  "the client has announced no callbacks on this connection");
         return NULL;
     }
+    c->own_calls = true;
+    if (!p || !all_answered(c)) {
+        return NULL;
+    }
+    c->reverses = 0;
     return p;
 }
 
@@ -71,15 +78,14 @@ static void finish(struct rr_client *c, struct rr_pending *p, bool executed)
     for (unsigned i = 0; i < c->reverses; i++) {
         const struct rr_reverse *r = &c->reverse[i];
 
-        if (!r->relayed && r->accepted != executed) {
+        if (r->accepted != executed) {
             rr_find(rr_client_findings(c), c->rule, "the Call with XID 0x%08x was %sexecuted",
                     r->xid, r->accepted ? "" : "not ");
         }
     }
-    c->reverses = 0;
-    if (rr_client_answer(c, p)) {
-        rr_client_goes_on(c, false);
-    }
+    c->own_calls = false;
+    rr_client_relay_waiting(c);
+    rr_client_answer_and_go_on(c, p);
 }
 
 static void reverse(struct rr_client *c)
@@ -114,8 +120,6 @@ static void reverse_credits(struct rr_client *c)
     rr_client_note(c, "the client grants %u; %u Calls at once", c->reverse_grant, count);
     for (uint32_t i = 0; i < count; i++) {
         if (!call(c, first + 1 + i, CB_NULL)) {
-            rr_find(rr_client_findings(c), c->rule, "%u of %u granted Calls could be sent", i,
-                    count);
             return;
         }
     }

@@ -21,8 +21,7 @@ static void first_credit(struct rr_client *c)
 {
     struct rr_pending *p = rr_client_victim(c, any, "Call");
 
-    if (p && rr_client_quiet(c)) {
-        rr_client_answer(c, p);
+    if (p && rr_client_quiet(c) && (rr_client_answer(c, p) || rr_client_lost(c))) {
         rr_client_relay(c, FEW);
     }
 }
@@ -37,8 +36,8 @@ static void long_reply(struct rr_client *c)
     struct rr_pending *p =
         rr_client_victim(c, rr_needs_reply_chunk, "Call with a Reply chunk that is needed");
 
-    if (p && rr_client_answer(c, p)) {
-        rr_client_goes_on(c, false);
+    if (p) {
+        rr_client_answer_and_go_on(c, p);
     }
 }
 
@@ -46,8 +45,8 @@ static void result(struct rr_client *c)
 {
     struct rr_pending *p = rr_client_victim(c, rr_has_result, "Call with a Write chunk");
 
-    if (p && rr_client_answer(c, p)) {
-        rr_client_goes_on(c, false);
+    if (p) {
+        rr_client_answer_and_go_on(c, p);
     }
 }
 

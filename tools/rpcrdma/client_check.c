@@ -77,8 +77,10 @@ void rr_run_client_case(struct rr_client *c, const struct rr_client_case *which,
     if (c->port && c->victim) {
         rr_client_answer(c, c->victim);
     }
+    c->own_calls = false;
     if (c->port) {
         rr_client_release(c);
+        rr_client_relay_waiting(c);
     }
 }
 

@@ -40,68 +40,70 @@ bool rr_is_harmless(const struct rr_client *c, const struct rr_pending *p)
 
 bool rr_is_plain(const struct rr_client *c, const struct rr_pending *p)
 {
-    return rr_is_harmless(c, p) && p->call.proc == RR_MSG && !p->call.reads && !p->call.segments;
+    return p->call.proc == RR_MSG && !p->call.reads && !p->call.segments && rr_is_harmless(c, p);
 }
 
-/* Octets of the first eligible result, and of the Reply without it; 0: there is none. */
-static uint32_t result_of(const struct rr_client *c, const struct rr_pending *p, size_t *rest)
+/* Octets of the first eligible result; 0: there is none. */
+static uint32_t result_of(const struct rr_client *c, const struct rr_pending *p)
 {
-    struct rr_stream *s = c->codec->stream;
+    const struct rr_stream *s = c->codec->stream;
 
-    s->len = p->reply->len;
-    memcpy(s->octets, p->reply->data, p->reply->len);
-    rr_results_find(s, sg_span_of(p->stream->data, p->stream->len));
-    *rest = s->len - (s->items ? sg_align_up(s->item[0].len, 4) : 0);
+    rr_client_load(c, p);
     return s->items ? s->item[0].len : 0;
 }
 
 /* Octets of an inline Reply with this stream. */
 static size_t inline_octets(const struct rr_pending *p, size_t stream)
 {
-    struct rr_header h = p->call;
+    const struct rr_header *h = &p->call;
 
-    h.reads = 0;
-    h.proc = RR_MSG;
-    return stream + RR_HEADER_MIN + 8 * (size_t)h.chunks + (h.has_reply ? 4 : 0) +
-           16 * (size_t)h.segments;
+    return stream + RR_HEADER_MIN + 8 * (size_t)h->chunks + (h->has_reply ? 4 : 0) +
+           16 * (size_t)h->segments;
 }
 
+/* The result copies the whole Reply, and comes last. */
 bool rr_has_result(const struct rr_client *c, const struct rr_pending *p)
 {
-    size_t rest;
-    uint32_t len = result_of(c, p, &rest);
+    uint32_t len;
 
-    return rr_is_harmless(c, p) && p->call.chunks == 1 && len &&
-           len <= rr_chunk_octets(&p->call, &p->call.chunk[0]);
+    if (p->call.chunks != 1 || !rr_is_harmless(c, p)) {
+        return false;
+    }
+    len = result_of(c, p);
+    return len && len <= rr_chunk_octets(&p->call, &p->call.chunk[0]);
 }
 
 bool rr_has_unused_segment(const struct rr_client *c, const struct rr_pending *p)
 {
     const struct rr_chunk *chunk = &p->call.chunk[0];
-    size_t rest;
 
-    return rr_has_result(c, p) && chunk->count > 1 &&
-           result_of(c, p, &rest) <= rr_chunk_octets(&p->call, chunk) -
-                                         p->call.segment[chunk->first + chunk->count - 1].length;
+    return p->call.chunks && chunk->count > 1 && rr_has_result(c, p) &&
+           result_of(c, p) <= rr_chunk_octets(&p->call, chunk) -
+                                  p->call.segment[chunk->first + chunk->count - 1].length;
 }
 
 bool rr_has_small_result(const struct rr_client *c, const struct rr_pending *p)
 {
-    return rr_has_result(c, p) && inline_octets(p, p->reply->len) <= c->codec->reply_threshold;
+    return inline_octets(p, p->reply->len) <= c->codec->reply_threshold && rr_has_result(c, p);
+}
+
+/* With a Reply chunk, in which the whole Reply would fit. */
+static bool has_reply_chunk(const struct rr_pending *p)
+{
+    return p->call.has_reply && !p->call.chunks &&
+           p->reply->len <= rr_chunk_octets(&p->call, &p->call.reply);
 }
 
 bool rr_has_spare_reply_chunk(const struct rr_client *c, const struct rr_pending *p)
 {
-    return rr_is_harmless(c, p) && p->call.has_reply && !p->call.chunks &&
-           inline_octets(p, p->reply->len) <= c->codec->reply_threshold &&
-           p->reply->len <= rr_chunk_octets(&p->call, &p->call.reply);
+    return has_reply_chunk(p) && inline_octets(p, p->reply->len) <= c->codec->reply_threshold &&
+           rr_is_harmless(c, p);
 }
 
 bool rr_needs_reply_chunk(const struct rr_client *c, const struct rr_pending *p)
 {
-    return rr_is_harmless(c, p) && p->call.has_reply && !p->call.chunks &&
-           inline_octets(p, p->reply->len) > c->codec->reply_threshold &&
-           p->reply->len <= rr_chunk_octets(&p->call, &p->call.reply);
+    return has_reply_chunk(p) && inline_octets(p, p->reply->len) > c->codec->reply_threshold &&
+           rr_is_harmless(c, p);
 }
 
 /* Clients accept verifiers with octets for AUTH_SYS; echo has none, and its client takes any. */
@@ -112,6 +114,6 @@ bool rr_can_fill(const struct rr_client *c, const struct rr_pending *p)
                (p->stream->len >= FLAVOR_AT + 4 &&
                 sg_get_be32(p->stream->data + FLAVOR_AT) == AUTH_SYS_FLAVOR);
 
-    return rr_is_plain(c, p) && sys && octets < c->codec->reply_threshold &&
-           c->codec->reply_threshold - octets <= VERIFIER_MAX;
+    return sys && octets < c->codec->reply_threshold &&
+           c->codec->reply_threshold - octets <= VERIFIER_MAX && rr_is_plain(c, p);
 }

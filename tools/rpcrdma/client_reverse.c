@@ -5,9 +5,9 @@
  */
 #include "client.h"
 
-enum { NFS41_OP_CREATE_SESSION = 43, WORDS_MAX = 64 };
+enum { NFS41_OP_CREATE_SESSION = 43 };
 
-struct rr_reverse *rr_client_reverse(struct rr_client *c, uint32_t xid)
+static struct rr_reverse *find(struct rr_client *c, uint32_t xid)
 {
     for (unsigned i = 0; i < c->reverses; i++) {
         if (c->reverse[i].xid == xid && !c->reverse[i].answered) {
@@ -43,9 +43,15 @@ static unsigned open_calls(const struct rr_client *c)
     return open;
 }
 
+/* One more Call of the upstream may go out. */
+static bool may_relay(const struct rr_client *c)
+{
+    return !c->over && !c->own_calls && open_calls(c) < SG_MAX(c->reverse_grant, 1);
+}
+
 void rr_client_relay_call(struct rr_client *c, struct sg_span message)
 {
-    if (open_calls(c) < SG_MAX(c->reverse_grant, 1)) {
+    if (may_relay(c)) {
         rr_client_call(c, message, true);
     } else if (g_queue_get_length(&c->waiting) == RR_REVERSE_MAX) {
         rr_client_note(c, "%d Calls to the client wait: one is left out", RR_REVERSE_MAX);
@@ -54,11 +60,9 @@ void rr_client_relay_call(struct rr_client *c, struct sg_span message)
     }
 }
 
-/* A Reply has come: others may go. */
-static void relay_waiting(struct rr_client *c)
+void rr_client_relay_waiting(struct rr_client *c)
 {
-    while (!c->over && !g_queue_is_empty(&c->waiting) &&
-           open_calls(c) < SG_MAX(c->reverse_grant, 1)) {
+    while (!g_queue_is_empty(&c->waiting) && may_relay(c)) {
         GBytes *message = g_queue_pop_head(&c->waiting);
         gsize len;
         const uint8_t *octets = g_bytes_get_data(message, &len);
@@ -66,6 +70,16 @@ static void relay_waiting(struct rr_client *c)
         rr_client_call(c, sg_span_of(octets, len), true);
         g_bytes_unref(message);
     }
+}
+
+/* A Call to the client does not go out: the upstream's is left out, ours is what a case needs. */
+static bool left_out(struct rr_client *c, bool relayed, const char *what)
+{
+    if (!relayed) {
+        return rr_client_trouble(c, "a Call to the client cannot be made: %s", what);
+    }
+    rr_client_note(c, "a Call to the client is left out: %s", what);
+    return false;
 }
 
 bool rr_client_call(struct rr_client *c, struct sg_span message, bool relayed)
@@ -79,25 +93,40 @@ bool rr_client_call(struct rr_client *c, struct sg_span message, bool relayed)
     h->credit = RR_REVERSE_MAX;
     h->proc = RR_MSG;
     if (RR_HEADER_MIN + message.len > c->codec->reply_threshold) {
-        rr_client_note(c, "a Call to the client of %zu octets is not inline: left out",
-                       message.len);
-        return false;
+        return left_out(c, relayed, "it would not be inline");
     }
     reverse = place(c);
     if (!reverse) {
-        rr_client_note(c, "%d Calls to the client are open: one is left out", RR_REVERSE_MAX);
-        return false;
+        return left_out(c, relayed, "too many are open");
     }
     *reverse = (struct rr_reverse){ .xid = h->xid, .relayed = relayed };
     return rr_client_send_message(c, h, message,
                                   relayed ? "a Call of the server behind" : "a Call to the client");
 }
 
+/* Each answer, whatever it is, ends its Call and carries a grant. */
+static void end_call(struct rr_client *c, struct rr_reverse *reverse, const struct rr_header *h)
+{
+    reverse->answered = true;
+    c->reverse_grant = SG_MIN(h->credit, RR_REVERSE_MAX);
+    rr_client_relay_waiting(c);
+}
+
+bool rr_client_refused(struct rr_client *c, const struct rr_header *h)
+{
+    struct rr_reverse *reverse = find(c, h->xid);
+
+    if (reverse) {
+        end_call(c, reverse, h);
+    }
+    return reverse;
+}
+
 void rr_client_replied(struct rr_client *c, const struct rr_header *h, enum rr_fault fault,
                        struct sg_span octets)
 {
     struct sg_span payload = rr_payload(octets, h, fault);
-    struct rr_reverse *reverse = rr_client_reverse(c, h->xid);
+    struct rr_reverse *reverse = find(c, h->xid);
     struct rr_message m = { .h = h,
                             .fault = fault,
                             .kind = RR_IS_REPLY,
@@ -119,30 +148,20 @@ void rr_client_replied(struct rr_client *c, const struct rr_header *h, enum rr_f
     if (h->has_reply) {
         rr_find(rr_client_findings(c), RPC_34, "a Reply chunk that nobody offered");
     }
-    reverse->answered = true;
     reverse->accepted = rr_rpc_parse(payload, &rpc) && rpc.accepted;
-    c->reverse_grant = h->credit;
     rr_client_note(c, "  the Reply to our Call: %s, grants %u",
                    reverse->accepted ? "executed" : "not executed", h->credit);
     if (reverse->relayed && !c->upstream->send(c->upstream, payload)) {
-        rr_client_trouble(c, "%s", c->upstream->why);
-        c->over = true;
+        rr_client_fails(c, "%s", c->upstream->why);
     }
-    relay_waiting(c);
+    end_call(c, reverse, h);
 }
 
 /* The attributes of a channel: six numbers, and up to one for RDMA. */
 static void skip_channel(struct rr_reader *in)
 {
-    uint32_t words;
-
-    for (unsigned i = 0; i < 6; i++) {
-        rr_get_word(in);
-    }
-    words = rr_get_word(in);
-    for (uint32_t i = 0; i < SG_MIN(words, WORDS_MAX); i++) {
-        rr_get_word(in);
-    }
+    rr_skip(in, 4 * 6);
+    rr_skip(in, 4 * (size_t)rr_get_word(in));
 }
 
 void rr_client_learn(struct rr_client *c, const struct rr_pending *p)
@@ -164,9 +183,7 @@ void rr_client_learn(struct rr_client *c, const struct rr_pending *p)
     if (!rr_get_word(&in) || rr_get_word(&in) != NFS41_OP_CREATE_SESSION) {
         return;
     }
-    for (unsigned i = 0; i < 4; i++) {
-        rr_get_word(&in); /* client id, sequence, flags */
-    }
+    rr_skip(&in, 4 * 4); /* client id, sequence, flags */
     skip_channel(&in);
     skip_channel(&in);
     program = rr_get_word(&in);

@@ -127,7 +127,7 @@ enum rr_heard rr_hear(struct rr_session *s, unsigned ms)
     rr_message_check(findings(s), &m);
     check_invalidation(s, &event);
     keep_stream(s, m.payload);
-    if (s->fault != RR_SHORT && s->reply.credit) {
+    if (s->fault != RR_SHORT) {
         s->granted = s->reply.credit;
     }
     if (!s->port->ops->repost(s->port, event.slot)) {

@@ -7,16 +7,7 @@ enum { STEPS_MAX = 64 };
 static void end(struct rr_client_loopback *l)
 {
     if (l->requester) {
-        struct rr_requester_counts n = rr_requester_counts(l->requester);
-
-        l->before.calls += n.calls;
-        l->before.answered += n.answered;
-        l->before.failed += n.failed;
-        l->before.refused += n.refused;
-        l->before.wrong += n.wrong;
-        l->before.expired += n.expired;
-        l->before.dropped += n.dropped;
-        l->before.back += n.back;
+        rr_requester_counts_add(&l->before, rr_requester_counts(l->requester));
         rr_requester_free(l->requester);
         l->requester = NULL;
     }

@@ -2,7 +2,8 @@
 /*
  * rpcrdma bench HOST[:PORT] [OPTION]...: Calls that a server answers in a second.
  *
- * Status 0: measured; 2: wrong arguments; 3: a measurement did not come to its end.
+ * Status 0: measured; 1: the server broke a rule meanwhile; 2: wrong arguments; 3: a measurement
+ * did not come to its end.
  */
 #include <stdio.h>
 
@@ -27,48 +28,52 @@ static const struct bench_row {
     { "READ 1 MiB", { .want = RR_WANT_READ, .count = 1 << 20 } },
 };
 
-static void print_row(const struct bench_arguments *a, const struct bench_row *row, int depth,
-                      double per_second)
+static void print_row(const struct bench_arguments *a, const struct bench_row *row,
+                      const struct rr_rate *rate)
 {
     if (a->json) {
-        printf("{\"call\": \"%s\", \"depth\": %d, \"per_second\": %.2f}\n", row->name, depth,
-               per_second);
+        printf("{\"call\": \"%s\", \"depth\": %u, \"per_second\": %.2f}\n", row->name, rate->depth,
+               rate->per_second);
     } else {
-        printf("%-12s %3d at once %12.1f a second\n", row->name, depth, per_second);
+        printf("%-12s %3u at once %12.1f a second\n", row->name, rate->depth, rate->per_second);
     }
     fflush(stdout);
 }
 
-/* A connection of its own; false: the reason is printed. */
-static bool measure(const struct rr_check_run *r, const struct bench_row *row, int depth,
-                    double seconds, double *per_second)
+/* What went wrong, also if all was measured; the status. */
+static int report(const struct bench_row *row, const struct rr_verdict *v, bool done)
+{
+    g_autofree char *prefix = g_strdup_printf("rpcrdma: %s: ", row->name);
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    rr_verdict_say(text, v, prefix);
+    fputs(text->str, stderr);
+    return v->findings.count ? STATUS_BROKEN : done ? STATUS_FINE : STATUS_NO_JUDGEMENT;
+}
+
+/* On a connection of its own; the status. */
+static int measure(const struct bench_arguments *a, const struct rr_check_run *r,
+                   const struct bench_row *row, int depth)
 {
     struct rr_verdict v = { .log = g_string_new(NULL) };
-    struct rr_session *s = g_new0(struct rr_session, 1);
+    struct rr_session *s = rr_session_new(&r->options, r->dialer, &v, RPC_22);
     struct rr_opening opening = rr_opening_default();
+    struct rr_rate rate;
     bool done;
+    int status;
 
-    s->o = &r->options;
-    s->dialer = r->dialer;
-    s->verdict = &v;
-    s->rule = RPC_22;
-    s->xid = g_random_int();
     done = rr_open(s, &opening);
     if (done) {
         s->port->eager = true;
-        done = rr_bench(s, row->request, (unsigned)depth, seconds, per_second);
+        done = rr_bench(s, row->request, (unsigned)depth, a->seconds, &rate);
     }
-    if (!done) {
-        fprintf(stderr, "rpcrdma: %s: %s\n", row->name,
-                v.trouble[0]       ? v.trouble
-                : v.skipped[0]     ? v.skipped
-                : v.findings.count ? v.findings.found[0].text
-                                   : "it did not end");
+    if (done) {
+        print_row(a, row, &rate);
     }
-    rr_hang_up(s);
+    status = report(row, &v, done);
+    rr_session_free(s);
     g_string_free(v.log, true);
-    g_free(s);
-    return done;
+    return status;
 }
 
 static int run(const struct bench_arguments *a, const char *target)
@@ -93,17 +98,15 @@ static int run(const struct bench_arguments *a, const char *target)
     rr_wait_ready(&r);
     for (size_t i = 0; i < SG_ARRAY_SIZE(rows); i++) {
         const int depths[] = { 1, a->depth };
-        double per_second;
 
         if (rows[i].request.want != RR_WANT_NULL && !(nfs && a->file)) {
             continue;
         }
         for (int n = 0; n < (a->depth > 1 ? 2 : 1); n++) {
-            if (measure(&r, &rows[i], depths[n], a->seconds, &per_second)) {
-                print_row(a, &rows[i], depths[n], per_second);
-            } else {
-                status = STATUS_NO_JUDGEMENT;
-            }
+            int one = measure(a, &r, &rows[i], depths[n]);
+
+            /* A broken rule says more than a measurement that did not come to its end. */
+            status = status == STATUS_BROKEN || one == STATUS_FINE ? status : one;
         }
     }
     return fflush(stdout) ? trouble("cannot write the report") : status;

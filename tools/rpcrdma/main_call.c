@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * rpcrdma call HOST[:PORT] [OPTION]...: a client of the program echo, which calls until it has made
- * all its Calls, its time is over, or a signal ends it.  It comes back if the server ends the
- * connection.
+ * all its Calls, its time is over, or a signal ends it; then it waits for the last Replies.  It
+ * comes back if the server ends the connection.
  *
  * Status 0: all Calls were answered with the right results; 1: some were not; 2: wrong arguments,
  * or no connection.
@@ -18,24 +18,18 @@ enum { WAIT_MS = 20, RETRY_MS = 200, RETRIES_MAX = 50 };
 
 static volatile sig_atomic_t ended;
 
-static void on_signal(int signal)
+/* A second one ends the program at once. */
+static void on_signal(int number)
 {
-    ended = signal;
+    ended = number;
+    signal(number, SIG_DFL);
 }
 
-static void add(struct rr_requester_counts *sum, struct rr_requester_counts n)
-{
-    sum->calls += n.calls;
-    sum->answered += n.answered;
-    sum->failed += n.failed;
-    sum->refused += n.refused;
-    sum->wrong += n.wrong;
-    sum->expired += n.expired;
-    sum->dropped += n.dropped;
-    sum->back += n.back;
-}
-
-/* One connection, until it ends or all is done; false: it could not be made. */
+/*
+ * One connection, until it ends or all is done.  When the time is over, Calls that are open are
+ * waited for: a Call without a Reply is one that the server owes, not one that was cut off.  False:
+ * there was no connection.
+ */
 static bool visit(struct rr_dialer *dialer, struct rr_requester_settings settings, gint64 end,
                   struct rr_requester_counts *sum)
 {
@@ -54,10 +48,12 @@ static bool visit(struct rr_dialer *dialer, struct rr_requester_settings setting
         port->ops->close(port);
         return false;
     }
-    while (!ended && !rr_requester_done(q) && g_get_monotonic_time() < end &&
-           rr_requester_step(q, WAIT_MS) != RR_EVENT_CLOSED) {
+    while (!rr_requester_done(q) && rr_requester_step(q, WAIT_MS) != RR_EVENT_CLOSED) {
+        if (ended || g_get_monotonic_time() >= end) {
+            rr_requester_stop(q);
+        }
     }
-    add(sum, rr_requester_counts(q));
+    rr_requester_counts_add(sum, rr_requester_counts(q));
     rr_requester_free(q);
     port->ops->close(port);
     return true;
@@ -98,7 +94,8 @@ static int run(const char *target, struct rr_requester_settings settings, int se
            " refused, %" G_GUINT64_FORMAT " with wrong results, %" G_GUINT64_FORMAT
            " without a Reply; %" G_GUINT64_FORMAT " messages dropped, %" G_GUINT64_FORMAT
            " Calls of the server answered\n",
-           n.calls, visits, n.answered, n.failed, n.refused, n.wrong, n.expired, n.dropped, n.back);
+           n.calls, visits, n.answered, n.failed, n.refused, n.wrong, n.expired + n.open, n.dropped,
+           n.back);
     if (fflush(stdout)) {
         return trouble("cannot write to standard output");
     }

@@ -230,12 +230,29 @@ static char *wrong(struct rr_check_arguments *a)
     return NULL;
 }
 
+/* A case of the other side would be no case here, and all would be well. */
+static int misplaced(const struct rr_check_arguments *a, const char *side)
+{
+    bool server = strcmp(side, "server") == 0, one = server || strcmp(side, "client") == 0;
+
+    for (char **id = a->only; one && id && *id; id++) {
+        if ((rr_case_of(*id) != NULL) != server) {
+            return trouble("case %s is for check %s, not for check %s", *id,
+                           server ? "client" : "server", side);
+        }
+    }
+    return STATUS_FINE;
+}
+
 static int dispatch(struct rr_check_arguments *a, int argc, char **argv)
 {
     g_autofree char *text = wrong(a);
 
     if (text) {
         return trouble("%s", text);
+    }
+    if (argc > 1 && misplaced(a, argv[1])) {
+        return STATUS_TROUBLE;
     }
     if (argc == 3 && strcmp(argv[1], "server") == 0) {
         return check_server(a, argv[2]);

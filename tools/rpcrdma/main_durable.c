@@ -29,14 +29,10 @@ static void print_state(const struct rr_durable *d)
 
 static int report(const struct rr_verdict *v, int status)
 {
-    for (unsigned i = 0; i < v->findings.count; i++) {
-        const struct rr_finding *f = &v->findings.found[i];
+    g_autoptr(GString) text = g_string_new(NULL);
 
-        fprintf(stderr, "rpcrdma: %s: %s\n", rr_rule(f->rule)->id, f->text);
-    }
-    if (v->trouble[0] || v->skipped[0]) {
-        fprintf(stderr, "rpcrdma: %s\n", v->trouble[0] ? v->trouble : v->skipped);
-    }
+    rr_verdict_say(text, v, "rpcrdma: ");
+    fputs(text->str, stderr);
     return status;
 }
 
@@ -74,7 +70,7 @@ static int run(const struct durable_arguments *a, struct rr_durable *d, const ch
     g_autofree char *copy = g_strdup(target);
     struct rr_opening opening = rr_opening_default();
     struct rr_verdict verdict = { .log = g_string_new(NULL) };
-    struct rr_session *s = g_new0(struct rr_session, 1);
+    struct rr_session *s;
     struct rr_check_run r = {
         .options = { .nfs = rr_service_nfs, .any_edition = true, .reply_ms = (unsigned)a->reply_ms }
     };
@@ -91,20 +87,15 @@ static int run(const struct durable_arguments *a, struct rr_durable *d, const ch
         r.options.service = &r.options.nfs;
         r.dialer = &dialer.dialer;
         rr_wait_ready(&r);
-        s->o = &r.options;
-        s->dialer = r.dialer;
-        s->verdict = &verdict;
-        s->rule = RPC_22;
-        s->xid = g_random_int();
+        s = rr_session_new(&r.options, r.dialer, &verdict, RPC_22);
         if (!rr_open(s, &opening)) {
             report(&verdict, status);
         } else {
             status = verify ? verify_records(s, d) : write_records(s, d);
         }
-        rr_hang_up(s);
+        rr_session_free(s);
     }
     g_string_free(verdict.log, true);
-    g_free(s);
     return fflush(stdout) ? trouble("cannot write to standard output") : status;
 }
 

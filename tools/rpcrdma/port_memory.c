@@ -102,7 +102,8 @@ static bool memory_post(struct rr_port *port, const struct rr_post *post)
     struct memory_port *m = of(port);
     struct rr_region *there;
 
-    if (m->pair->over) {
+    port->gone = m->pair->over;
+    if (port->gone) {
         return rr_port_fails(port, "the connection is over");
     }
     sg_assert(sg_range_ok(post->at, post->len, post->local->len));

@@ -186,6 +186,11 @@ static bool verbs_post(struct rr_port *port, const struct rr_post *post)
     struct ibv_send_wr *bad;
     int error;
 
+    /* Who has left cannot be blamed for memory that is not there any more. */
+    port->gone = post->work >= RR_WORK_WRITE && has_ended(p);
+    if (port->gone) {
+        return rr_port_fails(port, "the connection is over");
+    }
     if (post->work == RR_WORK_SEND_INV) {
         wr.invalidate_rkey = post->stag;
     } else if (post->work != RR_WORK_SEND) {

@@ -63,6 +63,7 @@ struct rr_requester *rr_requester_new(const struct rr_requester_settings *settin
     q->grant = 1;
     q->stream = g_new0(struct rr_stream, 1);
     rr_echo_start(&q->memory);
+    rr_echo_start(&q->remote);
     for (unsigned i = 0; i < RR_AT_ONCE_MAX; i++) {
         q->job[i].lent.octets = g_malloc(RR_JOB_ROOM);
     }
@@ -99,12 +100,39 @@ void rr_requester_free(struct rr_requester *q)
 
 struct rr_requester_counts rr_requester_counts(const struct rr_requester *q)
 {
-    return q->counts;
+    struct rr_requester_counts n = q->counts;
+
+    n.open = q->open;
+    return n;
+}
+
+void rr_requester_counts_add(struct rr_requester_counts *sum, struct rr_requester_counts n)
+{
+    sum->calls += n.calls;
+    sum->answered += n.answered;
+    sum->failed += n.failed;
+    sum->refused += n.refused;
+    sum->wrong += n.wrong;
+    sum->expired += n.expired;
+    sum->dropped += n.dropped;
+    sum->open += n.open;
+    sum->back += n.back;
+}
+
+void rr_requester_stop(struct rr_requester *q)
+{
+    q->stopped = true;
+}
+
+/* Another Call is to be made some time. */
+static bool has_more(const struct rr_requester *q)
+{
+    return !q->stopped && (!q->settings.count || q->made < q->settings.count);
 }
 
 bool rr_requester_done(const struct rr_requester *q)
 {
-    return q->settings.count && q->made >= q->settings.count && !q->open;
+    return !has_more(q) && !q->open;
 }
 
 /* ---- Sends ---- */
@@ -152,7 +180,7 @@ static bool make_calls(struct rr_requester *q)
 {
     unsigned most = SG_MIN(SG_MAX(q->grant, 1), q->settings.at_once);
 
-    while (q->open < most && (!q->settings.count || q->made < q->settings.count)) {
+    while (q->open < most && has_more(q)) {
         if (!make_call(q)) {
             return false;
         }

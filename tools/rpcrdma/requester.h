@@ -42,6 +42,8 @@ void rr_requester_free(struct rr_requester *q);
 
 /* Makes the Calls that may be made, and takes at most one message. */
 enum rr_event_kind rr_requester_step(struct rr_requester *q, unsigned ms);
+/* No further Calls are made; those that are open go on. */
+void rr_requester_stop(struct rr_requester *q);
 /* All Calls that were to be made are over. */
 bool rr_requester_done(const struct rr_requester *q);
 
@@ -53,9 +55,11 @@ struct rr_requester_counts {
     uint64_t wrong;    /* with results that are not those of the Call */
     uint64_t expired;  /* without a Reply */
     uint64_t dropped;  /* messages that are not sound, or answer nothing */
+    uint64_t open;     /* still; if the connection has ended: never answered */
     uint64_t back;     /* Calls of the other side that were answered */
 };
 
 struct rr_requester_counts rr_requester_counts(const struct rr_requester *q);
+void rr_requester_counts_add(struct rr_requester_counts *sum, struct rr_requester_counts n);
 
 #endif

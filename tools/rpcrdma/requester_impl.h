@@ -26,12 +26,14 @@ struct rr_requester {
     uint32_t call_threshold, reply_threshold;
     uint32_t xid, grant;
     uint64_t made;
+    bool stopped;
     unsigned open;
     struct rr_job job[RR_AT_ONCE_MAX];
     struct rr_region send;
     struct rr_header reply;
     struct rr_stream *stream;
-    struct rr_echo_memory memory; /* of the program that the other side may call */
+    struct rr_echo_memory memory; /* of the program here, which the other side may call */
+    struct rr_echo_memory remote; /* of the program there: what READ has to bring */
     struct rr_requester_counts counts;
 };
 

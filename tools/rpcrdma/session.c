@@ -25,6 +25,26 @@ bool rr_trouble(struct rr_session *s, const char *format, ...)
 
 /* ---- The connection ---- */
 
+struct rr_session *rr_session_new(const struct rr_check_options *options, struct rr_dialer *dialer,
+                                  struct rr_verdict *verdict, enum rr_rule rule)
+{
+    struct rr_session *s = g_new0(struct rr_session, 1);
+
+    s->o = options;
+    s->dialer = dialer;
+    s->verdict = verdict;
+    s->rule = rule;
+    /* A server may answer a Call that it has seen before without executing it again. */
+    s->xid = g_random_int();
+    return s;
+}
+
+void rr_session_free(struct rr_session *s)
+{
+    rr_hang_up(s);
+    g_free(s);
+}
+
 struct rr_opening rr_opening_default(void)
 {
     return (struct rr_opening){

@@ -42,7 +42,7 @@ struct rr_session {
     struct rr_private ours, theirs;
     uint32_t call_threshold, reply_threshold;
     uint32_t xid;     /* of the newest Call */
-    uint32_t granted; /* by the newest Reply; before: 1 */
+    uint32_t granted; /* by the newest message; before: 1.  A server may err, and grant 0 */
     bool ended;       /* the peer has ended the connection */
     struct rr_region out;
     struct rr_region loan[RR_LOANS_MAX];
@@ -83,6 +83,11 @@ struct rr_opening {
     const struct sg_span *octets;
 };
 
+/* Without a connection; the arguments stay the caller's. */
+struct rr_session *rr_session_new(const struct rr_check_options *options, struct rr_dialer *dialer,
+                                  struct rr_verdict *verdict, enum rr_rule rule);
+/* Hangs up as well. */
+void rr_session_free(struct rr_session *s);
 /* Without R: invalidation is the subject of one case, not of all. */
 struct rr_opening rr_opening_default(void);
 bool rr_open(struct rr_session *s, const struct rr_opening *opening);

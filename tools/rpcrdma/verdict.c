@@ -89,6 +89,23 @@ static void print_details(GString *out, const struct rr_verdict *v, const char *
     }
 }
 
+void rr_verdict_say(GString *out, const struct rr_verdict *v, const char *prefix)
+{
+    for (unsigned i = 0; i < v->findings.count; i++) {
+        const struct rr_finding *f = &v->findings.found[i];
+
+        if (!found_before(&v->findings, i)) {
+            g_string_append_printf(out, "%s%s: %s\n", prefix, rr_rule(f->rule)->id, f->text);
+        }
+    }
+    if (v->findings.left_out) {
+        g_string_append_printf(out, "%s%u more\n", prefix, v->findings.left_out);
+    }
+    if (v->trouble[0] || v->skipped[0]) {
+        g_string_append_printf(out, "%s%s\n", prefix, v->trouble[0] ? v->trouble : v->skipped);
+    }
+}
+
 static void report_text(struct rr_book *b, const char *id, const char *text,
                         const struct rr_verdict *v, enum result result)
 {

@@ -25,6 +25,9 @@ void rr_verdict_note(struct rr_verdict *v, const char *format, va_list ap);
 /* The first trouble stays. */
 void rr_verdict_trouble(struct rr_verdict *v, const char *format, va_list ap);
 
+/* For commands that are no check: findings, and why it did not go on; each line has @prefix. */
+void rr_verdict_say(GString *out, const struct rr_verdict *v, const char *prefix);
+
 struct rr_book {
     const char *target; /* for people */
     bool tap, verbose;

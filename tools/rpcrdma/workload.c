@@ -97,7 +97,7 @@ static void make_write(struct rr_requester *q, struct rr_job *job, uint32_t coun
     job->count = count;
     begin(q, job, RR_ECHO_WRITE);
     rr_put_word(q->stream, job->offset);
-    rr_put_eligible(q->stream, sg_span_of(q->memory.octets + job->offset, count));
+    rr_put_eligible(q->stream, sg_span_of(q->remote.octets + job->offset, count));
 }
 
 static void make_list(struct rr_requester *q, struct rr_job *job, uint32_t count)
@@ -173,7 +173,7 @@ static bool read_fits(const struct rr_requester *q, const struct rr_job *job, st
         octets = sg_span_get(stream, in->at, job->count);
         rr_skip(in, job->count);
     }
-    return octets && memcmp(octets, q->memory.octets + job->offset, job->count) == 0;
+    return octets && memcmp(octets, q->remote.octets + job->offset, job->count) == 0;
 }
 
 static bool list_fits(const struct rr_job *job, struct rr_reader *in)

@@ -83,7 +83,8 @@ static bool liar_post(struct rr_port *port, const struct rr_post *post)
     if (l->stopped) {
         return true;
     }
-    if (post->work <= RR_WORK_SEND_INV && l->lie->mute) {
+    if (post->work <= RR_WORK_SEND_INV &&
+        (l->lie->mute || (l->lie->cannot_send && l->lie->cannot_send(l)))) {
         return rr_port_fails(port, "it cannot send");
     }
     if (post->work <= RR_WORK_SEND_INV && l->lie->scribbles && !scribble(l)) {
@@ -104,6 +105,10 @@ static bool liar_post(struct rr_port *port, const struct rr_post *post)
     done = l->inner->ops->post(l->inner, &changed);
     if (done && post->work == RR_WORK_READ && l->lie->reads) {
         l->lie->reads(post->local->octets + post->at, post->len);
+    }
+    if (done && post->work <= RR_WORK_SEND_INV && l->lie->leaves &&
+        l->lie->leaves(sg_span_of(post->local->octets + post->at, post->len))) {
+        l->inner->ops->close(l->inner);
     }
     return done;
 }

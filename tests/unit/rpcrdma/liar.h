@@ -33,13 +33,15 @@ struct lie {
     void (*reads)(uint8_t *octets, size_t len);
     bool scribbles; /* before it answers, it writes to the first chunk that the Call offers */
     bool mute;      /* its Sends fail */
+    bool (*cannot_send)(const struct liar *l); /* likewise, while this is true */
     void (*starts)(struct rr_loopback *loopback, struct rr_port *liar);
     /* Messages that end the connection; that are answered with RDMA_ERROR; the end of all Sends. */
     bool (*ends)(const struct liar *l, struct sg_span message);
     bool (*answers)(const struct liar *l, struct sg_span message);
     bool (*stops)(const struct liar *l, struct sg_span message);
-    bool keeps_receives; /* they are not posted again */
-    uint32_t credits;    /* 0: the default */
+    bool (*leaves)(struct sg_span message); /* messages behind which it ends the connection */
+    bool keeps_receives;                    /* they are not posted again */
+    uint32_t credits;                       /* 0: the default */
     enum rr_edition edition;
 };
 

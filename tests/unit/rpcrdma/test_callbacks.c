@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Calls to the client: those of the server behind a relay, and how a client announces them. */
 #include "client_cases.h"
+#include "liar.h"
 #include "loopback_client.h"
 #include "tap.h"
 
@@ -13,18 +14,35 @@ static gint64 tick(void)
     return now_us += TICK_US;
 }
 
-enum { CALLBACKS = 6, FIRST_XID = 0x4000 };
+enum { CALLBACKS = 6, CALLBACKS_MAX = 32, FIRST_XID = 0x4000 };
 
-/* The program echo, which also calls: all at once. */
-struct caller {
+/* The program echo, which also calls, as many as may wait at once. */
+static struct caller {
     struct rr_upstream upstream;
     struct rr_upstream *echo;
     struct rr_stream call;
     unsigned called, answered;
-    bool open[CALLBACKS];
-};
+    bool open[CALLBACKS_MAX];
+} caller;
 
-static struct caller caller;
+static unsigned callbacks;      /* that it makes */
+static struct rr_client client; /* which it waits for ... */
+static bool in_case;            /* ... until a case calls, too */
+
+static unsigned most_open; /* Calls to the client */
+
+static bool case_calls(void)
+{
+    unsigned open = 0;
+    bool calls = false;
+
+    for (unsigned i = 0; i < client.reverses; i++) {
+        open += !client.reverse[i].answered;
+        calls |= !client.reverse[i].relayed && !client.reverse[i].answered;
+    }
+    most_open = SG_MAX(most_open, open);
+    return calls;
+}
 
 static bool caller_send(struct rr_upstream *upstream, struct sg_span message)
 {
@@ -33,7 +51,7 @@ static bool caller_send(struct rr_upstream *upstream, struct sg_span message)
     if (sg_get_be32(message.p + 4) == RR_CALL) {
         return caller.echo->send(caller.echo, message);
     }
-    T_TRUE(n < CALLBACKS && caller.open[n]);
+    T_TRUE(n < CALLBACKS_MAX && caller.open[n]);
     caller.open[n] = false;
     caller.answered++;
     return true;
@@ -41,7 +59,10 @@ static bool caller_send(struct rr_upstream *upstream, struct sg_span message)
 
 static enum rr_upstream_kind caller_poll(struct rr_upstream *upstream, struct sg_span *message)
 {
-    if (caller.called == CALLBACKS) {
+    bool calls = case_calls();
+
+    if (caller.called == callbacks || (in_case && !calls) ||
+        g_queue_get_length(&client.waiting) == RR_REVERSE_MAX) {
         return caller.echo->poll(caller.echo, message);
     }
     rr_stream_call(&caller.call, FIRST_XID + caller.called, RR_PROG_ECHO, 1, 0);
@@ -63,26 +84,60 @@ static struct rr_upstream *caller_open(const struct rr_source *source, char *why
     return &caller.upstream;
 }
 
-/* Each Call of the upstream reaches the client, as its credits allow, and each Reply comes back. */
-static void callbacks__are_relayed(void)
+static struct rr_client_loopback loopback;
+static struct liar liar;
+
+static struct rr_port *wrap(struct rr_port *port, void *arg)
+{
+    liar_wrap(&liar, arg, port);
+    return &liar.port;
+}
+
+/* A case while the server behind makes that many Calls; close_client() ends it. */
+static void run_case(const char *id, unsigned calls, const struct lie *lie, struct rr_verdict *v)
 {
     static const struct rr_source source = { .open = caller_open };
+    static struct rr_client_options options;
     struct rr_requester_settings settings = rr_requester_defaults();
-    struct rr_client client = { .settings = rr_settings_default() };
-    struct rr_client_options options;
-    struct rr_verdict v;
-    struct rr_client_loopback loopback;
 
+    callbacks = calls;
+    most_open = 0;
     rr_client_loopback_init(&loopback, &settings);
+    if (lie) {
+        loopback.wrap = wrap;
+        loopback.wrap_arg = (void *)lie;
+    }
     options = (struct rr_client_options){ .acceptor = &loopback.acceptor,
                                           .source = &source,
                                           .wait_ms = WAIT_MS,
                                           .quiet_ms = QUIET_MS,
                                           .now = tick };
+    memset(&client, 0, sizeof(client));
     client.o = &options;
-    rr_run_client_case(&client, rr_client_case_of("client-calls"), &v);
-    T_EQ_INT(v.findings.count, 0);
-    T_EQ_STR(v.trouble, "");
+    rr_run_client_case(&client, rr_client_case_of(id), v);
+}
+
+static void expect_clean(const struct rr_verdict *v)
+{
+    T_EQ_STR(v->findings.count ? v->findings.found[0].text : "", "");
+    T_EQ_STR(v->trouble, "");
+}
+
+static void close_client(struct rr_verdict *v)
+{
+    g_string_free(v->log, true);
+    rr_client_close(&client);
+    rr_client_loopback_clear(&loopback);
+}
+
+/* Each Call of the upstream reaches the client, as its credits allow, and each Reply comes back. */
+static void callbacks__are_relayed(void)
+{
+    struct rr_verdict v;
+
+    in_case = false;
+    run_case("client-calls", CALLBACKS, NULL, &v);
+    expect_clean(&v);
     T_EQ_INT(caller.answered, CALLBACKS);
     T_EQ_INT(rr_requester_counts(loopback.requester).back, CALLBACKS);
     T_EQ_INT(client.reverse_grant, RR_BACK_CREDITS);
@@ -93,9 +148,76 @@ static void callbacks__are_relayed(void)
         T_NOT_NULL(first);
         T_TRUE(strstr(first, "the Reply to our Call") < strstr(first + 1, "a Call of the server"));
     }
-    g_string_free(v.log, true);
-    rr_client_close(&client);
-    rr_client_loopback_clear(&loopback);
+    close_client(&v);
+}
+
+/*
+ * Calls of the upstream when a case makes its own, before it or meanwhile: all are answered, and
+ * together they are never more than the client grants.
+ */
+static void callbacks__in_a_case(void)
+{
+    static const char *const ids[] = { "client-reverse-null", "client-reverse-many" };
+    struct rr_verdict v;
+
+    for (unsigned i = 0; i < 4 * CALLBACKS; i++) {
+        unsigned calls = 1 + i / 4;
+
+        in_case = i & 1;
+        T_CONTEXT("%s, %u Calls %s", ids[i / 2 % 2], calls, in_case ? "meanwhile" : "before");
+        run_case(ids[i / 2 % 2], calls, NULL, &v);
+        expect_clean(&v);
+        T_EQ_INT(caller.called, calls);
+        T_EQ_INT(caller.answered, calls);
+        T_TRUE(most_open <= RR_BACK_CREDITS);
+        close_client(&v);
+    }
+}
+
+static void grants_many(struct liar_message *m)
+{
+    if (m->rest_len >= 8 && sg_get_be32(m->rest + 4) == RR_REPLY) {
+        m->h.credit = 1000;
+    }
+}
+
+/* A client may grant more than are relayed at once: the others wait. */
+static void callbacks__have_a_bound(void)
+{
+    static const struct lie lie = { .name = "grants_many", .sends = grants_many };
+    struct rr_verdict v;
+
+    in_case = false;
+    run_case("client-calls", CALLBACKS_MAX, &lie, &v);
+    expect_clean(&v);
+    T_EQ_INT(caller.answered, CALLBACKS_MAX);
+    T_EQ_INT(client.reverse_grant, RR_REVERSE_MAX);
+    close_client(&v);
+}
+
+static void answers_with_error(struct liar_message *m)
+{
+    if (m->rest_len >= 8 && sg_get_be32(m->rest + 4) == RR_REPLY) {
+        m->h.proc = RR_ERROR;
+        m->h.err = RR_ERR_CHUNK;
+        m->rest_len = 0;
+    }
+}
+
+/* RDMA_ERROR is an answer, though a wrong one: nobody waits for another one. */
+static void an_error__ends_its_call(void)
+{
+    static const struct lie lie = { .name = "answers_with_error", .sends = answers_with_error };
+    struct rr_verdict v;
+
+    in_case = false;
+    run_case("client-reverse-proc", 0, &lie, &v);
+    T_EQ_INT(v.findings.count, 1);
+    T_NOT_NULL(strstr(v.findings.found[0].text, "was answered with RDMA_ERROR"));
+    close_client(&v);
+    run_case("client-calls", CALLBACKS, &lie, &v);
+    T_EQ_INT(v.findings.count, CALLBACKS);
+    close_client(&v);
 }
 
 /* CREATE_SESSION names the program of the client's callbacks, behind two channels' attributes. */
@@ -103,10 +225,10 @@ static void callbacks__are_announced(void)
 {
     static struct rr_stream s;
     struct rr_verdict v;
-    struct rr_client client = { .verdict = &v };
     struct rr_pending p = { .stream = g_byte_array_new() };
 
     rr_verdict_init(&v);
+    client.verdict = &v;
     for (uint32_t op = 43; op >= 42; op--) {
         rr_stream_call_sys(&s, 1, RR_PROG_NFS, 4, 1, 4);
         rr_put_counted(&s, sg_span_of("tag", 3));
@@ -140,6 +262,9 @@ static void callbacks__are_announced(void)
 
 static const struct t_case cases[] = {
     { "callbacks are relayed, as credits allow", callbacks__are_relayed },
+    { "callbacks stay open when a case is done", callbacks__in_a_case },
+    { "callbacks have a bound, whatever is granted", callbacks__have_a_bound },
+    { "RDMA_ERROR ends a Call to the client", an_error__ends_its_call },
     { "callbacks are announced by CREATE_SESSION", callbacks__are_announced },
 };
 

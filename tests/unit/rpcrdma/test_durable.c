@@ -6,6 +6,7 @@
 #include "bench.h"
 #include "durable.h"
 #include "echo.h"
+#include "liar.h"
 #include "loopback.h"
 #include "tap.h"
 
@@ -52,30 +53,37 @@ static struct open_session {
     struct rr_check_options options;
     struct rr_verdict verdict;
     struct rr_session *s;
+    struct liar liar;
 } o;
 
-static void open_session(void)
+/* @lie: of the responder; NULL: it has none. */
+static void open_lying_session(const struct lie *lie)
 {
     struct rr_settings settings = rr_settings_default();
     struct rr_opening opening = rr_opening_default();
 
     memset(&o, 0, sizeof(o));
-    rr_loopback_init(&o.loopback, &settings);
+    if (lie) {
+        liar_init(&o.liar, &o.loopback, lie);
+    } else {
+        rr_loopback_init(&o.loopback, &settings);
+    }
     o.options = (struct rr_check_options){ .service = &service, .any_edition = true };
     o.verdict.log = g_string_new(NULL);
-    o.s = g_new0(struct rr_session, 1);
-    o.s->o = &o.options;
-    o.s->dialer = &o.loopback.dialer;
-    o.s->verdict = &o.verdict;
+    o.s = rr_session_new(&o.options, &o.loopback.dialer, &o.verdict, RPC_22);
     T_TRUE(rr_open(o.s, &opening));
     server.replies = server.commits = server.restart_before = 0;
     server.at_most = RR_FILE_SYNC;
 }
 
+static void open_session(void)
+{
+    open_lying_session(NULL);
+}
+
 static void close_session(void)
 {
-    rr_hang_up(o.s);
-    g_free(o.s);
+    rr_session_free(o.s);
     g_string_free(o.verdict.log, true);
     rr_loopback_clear(&o.loopback);
 }
@@ -230,13 +238,52 @@ static void bench__counts(void)
     };
 
     for (size_t i = 0; i < 2 * SG_ARRAY_SIZE(requests); i++) {
-        double per_second = 0;
+        unsigned depth = i % 2 ? 8 : 1;
+        struct rr_rate rate;
 
         open_session();
         o.options.reply_ms = 10;
-        T_TRUE(rr_bench(o.s, requests[i / 2], i % 2 ? 8 : 1, 0.02, &per_second));
-        T_TRUE(per_second > 100);
+        T_TRUE(rr_bench(o.s, requests[i / 2], depth, 0.02, &rate));
+        T_TRUE(rate.per_second > 100);
+        T_EQ_INT(rate.depth, depth);
         T_EQ_INT(o.verdict.findings.count, 0);
+        close_session();
+    }
+}
+
+static const uint32_t *grants; /* of the Replies in turn; the last one stays */
+
+static void grants_in_turn(struct liar_message *m)
+{
+    m->h.credit = *grants;
+    grants += grants[1] != UINT32_MAX;
+}
+
+/* What is reported is what was measured, and a server that breaks a rule meanwhile is noticed. */
+static void bench__keeps_to_the_grant(void)
+{
+    static const struct lie lie = { .name = "grants_in_turn", .sends = grants_in_turn };
+    static const struct {
+        uint32_t grants[4];
+        unsigned depth;
+        bool breach;
+    } rows[] = {
+        { { 3, UINT32_MAX }, 3, false },
+        { { 2, 2, 5, UINT32_MAX }, 5, false },
+        { { 0, UINT32_MAX }, 1, true },
+        { { 4, 4, 0, UINT32_MAX }, 4, true },
+    };
+
+    for (size_t i = 0; i < SG_ARRAY_SIZE(rows); i++) {
+        struct rr_rate rate;
+
+        T_CONTEXT("row %zu", i);
+        grants = rows[i].grants;
+        open_lying_session(&lie);
+        o.options.reply_ms = 10;
+        T_TRUE(rr_bench(o.s, (struct rr_request){ .want = RR_WANT_NULL }, 8, 0.02, &rate));
+        T_EQ_INT(rate.depth, rows[i].depth);
+        T_EQ_INT(rr_found(&o.verdict.findings, RPC_02), rows[i].breach);
         close_session();
     }
 }
@@ -249,6 +296,7 @@ static const struct t_case cases[] = {
     { "a damaged record is found", damage__is_found },
     { "stable WRITEs and COMMIT of NFS", nfs__stable_and_commit },
     { "measurements", bench__counts },
+    { "measurements keep to the grant", bench__keeps_to_the_grant },
 };
 
 T_MAIN(cases)

@@ -143,6 +143,9 @@ static void check__arguments(void)
     expect("check server", 2, "check takes: server HOST[:PORT], client, self, or list");
     expect("check self again", 2, "check takes: server HOST[:PORT], client, self, or list");
     expect("check self --case nul", 2, "there is no case nul; see rpcrdma check list");
+    expect("check client --case null", 2, "case null is for check server, not for check client");
+    expect("check client --case client-msgp --case msgp", 2, "case msgp is for check server, not");
+    expect("check server x --case client-msgp", 2, "case client-msgp is for check client, not for");
     expect("check self --program nfs", 2, "check self has the program echo");
     expect("check self --program smb", 2, "--program takes nfs or echo, not smb");
     expect("check self --file x", 2, "--file needs --program nfs");
