@@ -260,7 +260,7 @@ def prepare(lab_folder, power_on, limit, say):
 
 
 def present(lab_folder, name):
-    """The path of the snapshot that the VM can resume from when it is switched on; None: it boots."""
+    """The path of the snapshot from which the VM resumes when it is switched on; None: it boots."""
     lab = lab_folder.data
     if not lab["boot_snapshot"] or obstacle(lab, name) or firmware.changed(lab_folder, name):
         return None
