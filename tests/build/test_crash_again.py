@@ -95,7 +95,7 @@ def reading_limits(folder):
     assert "Not all that the checker reads was explored" in rounds.info["notes"][0]
     rounds = read(Never.make(folder / "b"), Reader(), Explorer(left_out=2))
     assert rounds.info["points-left-out"] == 4 and "--max-images" in rounds.info["notes"][0]
-    for more in ({"shard": "1/2"}, {"journal": "x"}, {"nested": True}, {"nested_depth": 2}):
+    for more in ({"journal": "x"}, {"nested": True}, {"nested_depth": 2}):
         words = refused(UsageError, lambda more=more: read(found, Reader(), Explorer(), **more))
         assert "goes with none" in words
     (folder / "beta.trace").unlink()

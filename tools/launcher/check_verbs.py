@@ -67,7 +67,7 @@ def do_check(args):
         parts = (rounds.explored, checker, rounds.selection, rounds.marks, rounds.done)
         return _judged(args, *parts, quiet, {"reads": rounds.info})
     selection = check.Selection(explored, args.platform, args.promises, args.limit, args.shard)
-    if not selection.total:
+    if not selection.units:
         say(
             "there is nothing to check: no image of %s is on %s"
             % (args.explored, ", ".join(selection.platforms) or "a platform that claims it")
@@ -99,8 +99,11 @@ def _judged(args, explored, checker, selection, marks, done, quiet, more):
     if found["bugs"] and not args.no_reduce and not args.shard:
         if reduce.reduce_all(explored, checker, selection, found, marks, done, quiet):
             found = check_report.result(explored, checker, selection, done, marks, more)
-    if args.shard:
-        return _show(args, found)  # the files of results are those of all shards
+    if args.shard:  # the files of results are those of all shards
+        status = _show(args, found)
+        parts = sum(part.get("doubt", 0) for part in more.values())
+        empty = status == check.NO_VERDICT and not selection.mine and not parts
+        return check.GOOD if empty else status
     return _end(args, explored.folder, found)
 
 
@@ -259,6 +262,14 @@ def _add_check(verbs, judging):
         help="check at most N images, taken evenly over the run",
     )
     add_option("--shard", metavar="I/N", help="check the I-th of N parts of the images")
+    add_option(
+        "--wait",
+        type=_positive(float, 0.0, 1e6),
+        default=0.0,
+        metavar="S",
+        help="with --shard and --reads or --nested-depth: wait so many seconds for what other "
+        "shards have to find first [0: end, and go on when the command is given again]",
+    )
     add_option(
         "--journal",
         metavar="FILE",
