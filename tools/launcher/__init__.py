@@ -60,7 +60,8 @@ reduce.py      minimal examples
 read_lines.py  sets of lines that checkers read
 check_reads.py     images that differ in what the checker reads, in rounds
 check_nested.py    power cuts while a checker recovers from a cut
-recoveries.py      which recoveries there are, and what became of them
+recoveries.py      which recoveries there are, depth by depth
+nested_result.py   what became of them
 merge.py       verdicts of several checks become one
 keep.py        a bug as one file
 check_verbs.py the options of crash check, merge and keep

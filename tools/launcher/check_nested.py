@@ -219,7 +219,7 @@ class Nested:
                 place = (depth, number, len(level), images)
                 self.say("depth %d, recovery %d of %d: %d images" % place)
             for each in journal.done[name].get("nested", {}).get("again", ()):
-                further = recoveries.restored(each, recovery, self.explored.folder)
+                further = recoveries.again_restored(each, recovery, self.explored.folder)
                 seen.add(recoveries.key(further))
                 following.append(further)
         return following
