@@ -183,6 +183,7 @@ class Selection:
 
     def __init__(self, explored, platform, promises, limit, shard):
         self.explored, self.promises, self.limit = explored, promises, limit
+        self.nested = None  # recoveries.Settings
         self.shard = verdicts.shard_of(shard) if shard else None
         named = [name for text in platform for name in platforms_of(text)]
         self.take(list(dict.fromkeys(named or explored.claimed())))
@@ -203,6 +204,7 @@ class Selection:
     def save(self, folder, marks):
         """What `crash merge` has to know."""
         found = {"version": 1, **self.settings(), "marks": marks and marks.settings()}
+        found["nested"] = self.nested and self.nested._asdict()
         explore.write(folder / SELECTION, json.dumps(found, indent=1) + "\n")
 
     def journal(self):

@@ -6,7 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from . import check, check_nested, check_reads, check_report, compare, keep, merge, reduce
+from . import check, check_nested, check_reads, check_report, compare, keep, merge
+from . import recoveries, reduce
 from .explored import Explored
 
 CHECK_TEXT = """Judges crash images: each is given to a shell script in a VM, whose status 0 means
@@ -73,7 +74,9 @@ def do_check(args):
             % (args.explored, ", ".join(selection.platforms) or "a platform that claims it")
         )
         return check.NO_VERDICT
-    if not selection.mine:  # so a shard that is done differs from one that failed
+    again = args.nested or args.nested_depth
+    follows = (args.nested_depth or 1) > 1  # images of other shards may lead to some of this one
+    if not selection.mine and not follows:  # so a shard that is done differs from one that failed
         say("shard %s has no images: those of %s are in others" % (args.shard, args.explored))
         return check.GOOD
     if not args.shard:  # what is there afterwards is of this check, also if it fails
@@ -83,7 +86,7 @@ def do_check(args):
     if args.compare:
         marks = compare.states(explored, selection.platforms[0], args.promises)
     nested = None
-    if args.nested or args.nested_depth:
+    if again:
         nested = check_nested.Nested(explored, checker, selection, args, quiet)
     platform, more = selection.platforms[0], {}
     with check.Judges(explored, checker, platform, args.jobs, quiet) as judges:
@@ -169,28 +172,28 @@ def _add_again(add_option):
     )
     add_option(
         "--nested-depth",
-        type=_positive(int, 1, check_nested.DEPTH_MAX),
+        type=_positive(int, 1, recoveries.DEPTH_MAX),
         metavar="N",
         help="so many cuts, one after the other, after the first one: with 2 the recoveries of "
         "images of recoveries are cut as well, and so on [1]; implies --nested",
     )
     add_option(
         "--nested-strategy",
-        default=check_nested.STRATEGY,
+        default=recoveries.STRATEGY,
         metavar="LIST",
         help="the images of a recovery, as of crash explore [%(default)s]",
     )
     add_option(
         "--nested-images",
         type=_positive(int, 1, 1 << 40),
-        default=check_nested.IMAGES,
+        default=recoveries.IMAGES_MOST,
         metavar="N",
         help="at most so many images of each recovery [%(default)s]",
     )
     add_option(
         "--nested-recoveries",
         type=_positive(int, 1, 1 << 40),
-        default=check_nested.RECOVERIES,
+        default=recoveries.RECOVERIES,
         metavar="N",
         help="of the images of each recovery at most so many are recovered and cut in turn, taken "
         "evenly [%(default)s]",

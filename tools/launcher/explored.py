@@ -131,6 +131,7 @@ class Explored:
         self.extents = self._extents(found)
         self.result = load(self.folder / RESULT) or {}
         self.run, self.target = (str(found.get(name, "")) for name in ("run", "target"))
+        self.start = None  # in place of content(), after the folder was moved
 
     def _extents(self, found):
         extents = found.get("extents")
@@ -173,6 +174,8 @@ class Explored:
 
     def content(self):
         """The options of the exploration that say what the trace begins with."""
+        if self.start is not None:
+            return self.start
         found = self.result.get("source")
         words = found.get("options") if isinstance(found, dict) else None
         rows = zip((words or ())[::2], (words or ())[1::2])

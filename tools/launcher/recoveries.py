@@ -113,24 +113,6 @@ def restored(one, parent, folder):
     return Recovery(Unit(one["image"], parent.unit.promises, (occurrence,)), parent.steps, path)
 
 
-def again(unit):
-    """A good image of a recovery in the journal: its recovery is cut, too."""
-    one = {name: value for name, value in unit.occurrences[0].items() if name != "deviations"}
-    return dict(one, platforms=platforms(unit))
-
-
-def again_restored(one, parent, folder):
-    """The Recovery of what again() made."""
-    chain = [one]
-    while isinstance(chain[-1], dict) and "outer" in chain[-1]:
-        chain.append(chain[-1]["outer"])
-    if not all(map(is_occurrence, chain)):
-        raise KeyError("again")
-    path = folder / FOLDER / IMAGES / (one["image"] + ".image")
-    path = "" if one["image"] == START else path
-    return Recovery(Unit(one["image"], parent.unit.promises, (one,)), parent.steps, path)
-
-
 def first_level(explored, units, done, marks):
     """The recoveries of the good ones of these units."""
     found = []
@@ -186,43 +168,3 @@ class Levels:
         self.again[-1]["again-left-out"] += len(rest) - len(chosen)
         self.again[-1]["again-same"] += len(found) - len(rest)
         return [found[name] for name in chosen]
-
-
-# -- results
-
-
-def counted(rows):
-    """Sums over what the journal has of some recoveries."""
-    names = {}
-    for row in rows:
-        for name, count in row["verdicts"].items():
-            names[name] = names.get(name, 0) + count
-    sums = ("events", "images", "left-out", "again-left-out", "again-same")
-    return {
-        "recoveries": len(rows),
-        "verdicts": names,
-        **{name: sum(row[name] for row in rows) for name in sums},
-    }
-
-
-def notes(found, unsteady):
-    """What makes the result less than it seems, as sentences."""
-    sentences = []
-    if not found["recoveries"]:
-        sentences.append("No recovery was recorded, because no image is good.")
-    if unsteady:
-        sentences.append("%d recoveries were not good when they were recorded." % unsteady)
-    if found["doubt"] > unsteady:
-        sentences.append(
-            "%d images of recoveries have no certain verdict." % (found["doubt"] - unsteady)
-        )
-    if found["left-out"]:
-        sentences.append(
-            "%d crash points of recoveries were left out (--nested-images)." % found["left-out"]
-        )
-    if found["again-left-out"]:
-        sentences.append(
-            "%d recoveries of images of recoveries were left out (--nested-recoveries)."
-            % found["again-left-out"]
-        )
-    return sentences
