@@ -23,7 +23,7 @@ from judges import (  # noqa: E402
     refused,
     run,
 )
-from launcher import explored, keep  # noqa: E402
+from launcher import explored, keep, keep_judge  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
 
@@ -73,19 +73,19 @@ def keeping(folder):
     assert "--qemu-arg=-S, which" in message, message
     message = refused(UsageError, keep.keep, make_explored(folder / "f"), 1, folder / "x")
     assert "was not checked" in message
-    before = keep.CheckLab
+    before = keep_judge.CheckLab
     for table, status in (({3: BAD[3]}, 1), ({3: BAD[5]}, 1), ({}, 0), ({3: BAD[13]}, 125)):
         judge = Judge(table)
-        keep.CheckLab = lambda *_, judge=judge: judge
+        keep_judge.CheckLab = lambda *_, judge=judge: judge
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 args = options(explored=str(path), script=None)
-                assert keep.judge(args, lambda text: None) == status, (table, status)
+                assert keep_judge.judge(args, lambda text: None) == status, (table, status)
         finally:
-            keep.CheckLab = before
+            keep_judge.CheckLab = before
     args = options(explored=str(path), shard="1/2", script=None)
     try:
-        keep.judge(args, print)
+        keep_judge.judge(args, print)
     except LabError as error:
         assert error.status == 125
     else:
@@ -100,7 +100,7 @@ def keep_replaced(folder):
     _, checker = keep.unpack(path, folder / "u")
     (folder / "new").write_text("new")
     args = options(copy=["%s:/usr/bin/tool" % (folder / "new")], script=None, timeout=3.0)
-    found = keep.changed(checker, args)
+    found = keep_judge.changed(checker, args)
     assert [target for _, target in found.copies] == ["/usr/bin/tool"]
     assert Path(found.copies[0][0]).read_text() == "new" and found.script == "judge"
     assert found.timeout == 3.0 and found.setup == "true"

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import check, check_nested, check_reads, check_report, compare, keep, merge
+from . import check, check_nested, check_reads, check_report, compare, keep, keep_judge, merge
 from . import recoveries, reduce
 from .explored import Explored
 
@@ -59,7 +59,7 @@ def _jobs(text):
 
 def do_check(args):
     if Path(args.explored).is_file():
-        return keep.judge(args, say)
+        return keep_judge.judge(args, say)
     explored = Explored(args.explored)
     checker = check.checker_of(args, explored)
     quiet = (lambda text: None) if args.json else say
