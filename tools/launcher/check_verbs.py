@@ -33,7 +33,8 @@ Exit status: as of crash check; 4 if verdicts are missing and no bug is known.""
 
 KEEP_TEXT = """Writes one file with everything that shows a bug again: the image and its base, the
 checker with its programs, and what it judged (docs/bug-format.md).  `crash check FILE` judges it
-again, in seconds and without the recording."""
+again, in seconds and without the recording.  If the file has a bug of a recovery, and the script or
+its programs are replaced, the power is cut again while these recover."""
 
 
 def say(text):
@@ -135,11 +136,13 @@ def do_merge(args):
 
 def do_keep(args):
     explored = Explored(args.explored)
-    size = keep.keep(explored, args.bug, args.output)
+    number = args.bug or args.recovery_bug
+    size = keep.keep(explored, number, args.output, not args.bug)
     if args.json:
         print(json.dumps({"file": args.output, "bytes": size}, indent=1))
     else:
-        say("bug %d is in %s, %d octets" % (args.bug, args.output, size))
+        what = "bug" if args.bug else "recovery bug"
+        say("%s %d is in %s, %d octets" % (what, number, args.output, size))
     return 0
 
 
@@ -304,7 +307,11 @@ def add(verbs, run, judging):
         description=KEEP_TEXT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--bug", type=_positive(int, 1, 1 << 31), required=True, metavar="N")
+    group, number = parser.add_mutually_exclusive_group(required=True), _positive(int, 1, 1 << 31)
+    group.add_argument("--bug", type=number, metavar="N", help="of the bugs of images")
+    group.add_argument(
+        "--recovery-bug", type=number, metavar="N", help="of those of recoveries (--nested)"
+    )
     parser.add_argument("--output", required=True, metavar="FILE", help="the file")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("explored", metavar="EXPLORED", help="a folder that was checked")

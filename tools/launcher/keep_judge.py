@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A kept bug is judged again: `crash check FILE`."""
+"""A kept bug is judged again: `crash check FILE`.
+
+The image that showed the bug is judged.  A bug of a recovery is another thing once the recovery has
+changed: what the old one left may not be what the new one leaves.  Then the power is cut again
+while the new one recovers, as `crash check --nested` does it, from the image of the first cut on.
+"""
 import json
 import tempfile
 import traceback
 from pathlib import Path
 
-from . import check, check_report, verdicts
+from . import check, check_nested, check_report, compare, verdicts
 from .check_lab import CheckLab
 from .check_run import check_unit
 from .errors import EXEC_FAILED, LabError, UsageError
@@ -13,6 +18,8 @@ from .explored import Explored, Unit
 from .keep import unpack
 
 BUG, GONE, NO_VERDICT = 1, 0, EXEC_FAILED
+JUDGED = ("script", "setup", "copies")  # settings whose change makes another recovery
+MEANINGLESS = ("platform", "shard", "journal", "limit", "reads", "compare", "nested_depth")
 
 
 def changed(checker, args):
@@ -51,14 +58,10 @@ def verdict(head, one):
 def judge(args, say):
     """`crash check FILE`; returns the exit status."""
     try:
-        for name, text in (
-            ("platform", args.platform),
-            ("shard", args.shard),
-            ("journal", args.journal),
-            ("limit", args.limit),
-        ):
-            if text:
-                raise UsageError("crash check: --%s has no meaning for a kept bug" % name)
+        for name in MEANINGLESS:
+            if getattr(args, name):
+                option = name.replace("_", "-")
+                raise UsageError("crash check: --%s has no meaning for a kept bug" % option)
         with tempfile.TemporaryDirectory(prefix="staghorn-kept-") as folder:
             return _judge(args, Path(folder), say)
     except LabError as error:
@@ -74,22 +77,97 @@ def judge(args, say):
 
 
 def _judge(args, folder, say):
-    head, checker = unpack(args.explored, folder)
-    checker = changed(checker, args)
-    explored = Explored(folder)
-    occurrence = head["occurrence"]
-    promises = [check.promise_line(each) for each in explored.promises()]
-    number = occurrence["promises"] if head["with-promises"] else None
-    unit = Unit(occurrence["image"], number, (occurrence,))
+    head, kept = unpack(args.explored, folder)
+    checker, explored = changed(kept, args), Explored(folder)
     quiet = (lambda text: None) if args.json else say
-    with CheckLab(explored.extents, occurrence["platforms"][0], checker, 1, quiet) as lab:
-        vm = lab.start(lab.vms[0])
-        one = check_unit(vm, explored, unit, promises, checker.timeout, args.repeat)
-    status, sentence = verdict(head, one)
+    one, other = kept.settings(), checker.settings()
+    again = args.nested or any(one[name] != other[name] for name in JUDGED)
+    if not head["recovery"] and args.nested:
+        raise UsageError(
+            "crash check: --nested has no meaning for this kept bug: no recovery has it"
+        )
+    if head["recovery"] and again:
+        status, sentence, more = Repeated(head, checker, explored, args, quiet).judge()
+    else:
+        status, sentence, more = _judge_image(head, checker, explored, args, quiet)
     if args.json:
-        found = {"version": 1, "status": status, "text": sentence, **one, "cause": head["cause"]}
+        found = {"version": 1, "status": status, "text": sentence, **more, "cause": head["cause"]}
         print(json.dumps(found, indent=1))
     else:
         print(sentence)
-        print(one["output"].rstrip())
+        print(more["output"].rstrip())
     return status
+
+
+def _judge_image(head, checker, explored, args, say):
+    """(status, sentence, line of the verdict) of the image that showed the bug."""
+    occurrence = head["occurrence"]
+    outer = None
+    for each in head["recovery"]["cuts"] if head["recovery"] else ():
+        outer = dict(each, outer=outer) if outer else each
+    occurrence = dict(occurrence, outer=outer) if outer else occurrence
+    promises = [check.promise_line(each) for each in explored.promises()]
+    number = occurrence["promises"] if head["with-promises"] else None
+    unit = Unit(occurrence["image"], number, (occurrence,))
+    with CheckLab(explored.extents, occurrence["platforms"][0], checker, 1, say) as lab:
+        vm = lab.start(lab.vms[0])
+        one = check_unit(vm, explored, unit, promises, checker.timeout, args.repeat)
+    return (*verdict(head, one), one)
+
+
+class Repeated:
+    """The recoveries of a kept bug are cut again."""
+
+    def __init__(self, head, checker, explored, args, say):
+        self.head, self.checker, self.explored, self.say = head, checker, explored, say
+        kept = head["recovery"]
+        vars(args).update(nested_depth=len(kept["cuts"]), nested_strategy=kept["strategy"])
+        vars(args).update(nested_images=kept["images"], nested_recoveries=kept["recoveries"])
+        vars(args).update(no_reduce=True, wait=0.0)
+        self.options = args
+        first = kept["cuts"][0]
+        self.selection = check.Selection(
+            explored, first["platforms"], head["with-promises"], None, None
+        )
+
+    def judge(self):
+        """(status, sentence, more about it)."""
+        nested = check_nested.Nested(
+            *(self.explored, self.checker, self.selection, self.options, self.say)
+        )
+        expected = self.head["expected"]
+        if expected["verdict"] == check_report.STATE:
+            step = self.head["recovery"]["step"] or 0
+            nested.window = compare.Window((step,), expected["allowed"])
+        rest = (self.checker, self.selection, None, self.options, self.say)
+        with check.Judges(
+            *(self.explored, self.checker, self.selection.platforms[0], 1, self.say)
+        ) as judges:
+            done = check.check(self.explored, *rest, judges)
+            one = done[check.key(self.selection.mine[0])]
+            status, sentence = verdict(self.head, one)
+            if status != GONE:
+                return status, "without a second cut: " + sentence, one
+            return self._verdict(nested.run(judges, done))
+
+    def _verdict(self, found):
+        expected = self.head["expected"]
+        more = {"verdicts": found["verdicts"], "output": "\n".join(found["notes"])}
+        numbers = (found["images"], found["recoveries"])
+        if found["bugs"]:
+            more["output"] = found["bugs"][0]["example"]["output"]
+            rows = [(bug["verdict"], bug["status"]) for bug in found["bugs"]]
+            same = (expected["verdict"], expected["status"]) in rows
+            return (
+                BUG,
+                "the bug is there"
+                if same
+                else (
+                    "recoveries are bad in another way: %s, status %s, instead of %s, status %s"
+                    % (*rows[0], expected["verdict"], expected["status"])
+                ),
+                more,
+            )
+        if found["doubt"] or not found["images"]:
+            return NO_VERDICT, "it cannot be judged: %s" % " ".join(found["notes"]), more
+        return GONE, "the bug is gone: %d images of %d recoveries are good" % numbers, more
