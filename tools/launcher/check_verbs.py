@@ -26,8 +26,9 @@ checks failed; 5 and others: it did not work.  For a file of `crash keep`: 1: th
 it is gone, 125: it could not be judged."""
 
 MERGE_TEXT = """Joins the verdicts of checks with --shard, and writes the results that one check
-without shards would write.  OUT is a folder for them, which may be EXPLORED itself.  Of an EXPLORED
-folder all journals are taken; at least one is needed, or OUT has to be one.
+without shards would write, also of their recoveries (--nested).  OUT is a folder for them, which
+may be EXPLORED itself.  Of an EXPLORED folder all journals are taken; at least one is needed, or
+OUT has to be one.  With --reads these are the journals of checks with --reads.
 
 Exit status: as of crash check; 4 if verdicts are missing and no bug is known."""
 
@@ -130,8 +131,12 @@ def _end(args, folder, found, explored_folder=None):
 
 
 def do_merge(args):
-    found, explored_folder = merge.merge(Path(args.out), [Path(each) for each in args.parts])
-    return _end(args, Path(args.out), found, explored_folder)
+    out, parts = Path(args.out), [Path(each) for each in args.parts]
+    if args.reads:
+        found, place = merge.merge_reads(out, parts)
+        return _end(args, place, found)
+    found, explored_folder = merge.merge(out, parts)
+    return _end(args, out, found, explored_folder)
 
 
 def do_keep(args):
@@ -298,6 +303,11 @@ def add(verbs, run, judging):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--reads",
+        action="store_true",
+        help="join checks with --reads; results are in OUT/%s" % check_reads.FOLDER,
+    )
     parser.add_argument("out", metavar="OUT", help="the folder of the results")
     parser.add_argument("parts", nargs="+", metavar="EXPLORED|JOURNAL", help="what is joined")
     parser.set_defaults(run=judging(do_merge))
