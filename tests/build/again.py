@@ -81,8 +81,8 @@ class Never:
             "options": ["--domain", "adr", "--strategy", "only"],
             "symbols": [],
         }
-        rows = [{"platform": name, "claimed": True} for name in ADR]
-        found = {"source": source, "platforms": rows}
+        rows = [{**EMPTY_ROW, "platform": name, "claimed": True} for name in ADR]
+        found = {**EMPTY, "source": source, "platforms": rows}
         (folder / "result.json").write_text(json.dumps(found))
         return explored.Explored(folder)
 

@@ -3,18 +3,21 @@
 """Tests of `crash check --reads` and `--nested` with explorers and judges that are no machines;
 tests/vm/core has real ones."""
 import contextlib
+import io
 import json
 import random
+import shutil
 import sys
 
 import cases
 
 sys.dont_write_bytecode = True
 from again import DEEP, Explorer, Never, Reader, Recovering, Second  # noqa: E402
-from again import read, recover  # noqa: E402
-from judges import ADR, IMAGES, Judge, make_explored, occurrence, refused  # noqa: E402
-from launcher import check_report, check_verbs, compare, explored  # noqa: E402
-from launcher import read_lines, reduce, verdicts  # noqa: E402
+from again import explored_by, read, recover  # noqa: E402
+from judges import ADR, IMAGES, Judge, judged_by, make_explored  # noqa: E402
+from judges import occurrence, refused  # noqa: E402
+from launcher import check_report, check_verbs, cli, compare, explore, explored  # noqa: E402
+from launcher import merge, read_lines, reduce, verdicts  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
 CASES = []
@@ -100,6 +103,65 @@ def reading_limits(folder):
         assert "goes with none" in words
     (folder / "beta.trace").unlink()
     assert "is not there" in refused(LabError, read, found, Reader(), Explorer())
+
+
+class OtherVM:
+    """Stands for explore.explore: 3 images of the VM that --target names; gamma has no NVDIMM."""
+
+    def __init__(self, meanwhile=None):
+        self.words, self.meanwhile = [], meanwhile
+
+    def __call__(self, recording, output, words, programs, quiet):
+        self.words.append(words)
+        if words[-1] == "gamma":
+            return explore.WRONG, None, output
+        make_explored(output, [occurrence(n, ADR, deviations=[]) for n in (1, 2, 3)])
+        found = json.loads((output / "images.json").read_text())
+        (output / "images.json").write_text(json.dumps({**found, "target": words[-1]}))
+        if self.meanwhile:
+            self.meanwhile()
+        return explore.NO_VERDICT, {"platforms": []}, output
+
+
+@case
+def other_vm(folder):
+    """With --vm images of another VM are explored once, and checked in a folder of their own"""
+    found = Never.make(folder / "e")
+    for name in ("alpha", "gamma"):
+        (folder / (name + ".trace")).write_bytes(b"")
+    source = json.loads((folder / "e" / "result.json").read_text())
+    names = ("alpha", "beta", "gamma")
+    source["source"]["traces"] = ["../%s.trace" % name for name in names]
+    source["source"]["options"] += ["--target", "beta"]
+    (folder / "e" / "result.json").write_text(json.dumps(source))
+    explorer, place = OtherVM(), folder / "e" / "vm-alpha"
+    words = ("check", "--no-reduce", "--script", "x", "--vm")
+
+    def command(judge, *more):
+        args = cli.make_parser().parse_args(
+            ["crash", *map(str, (*words, *more)), str(folder / "e")]
+        )
+        with judged_by(judge), explored_by(explorer), contextlib.redirect_stderr(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()):
+                return check_verbs.do_check(args)
+
+    judge = Judge({2: ("exit", 1)})
+    for shard in ("1/2", "2/2"):
+        command(judge, "alpha", "--shard", shard)
+    assert explorer.words == [["--domain", "adr", "--strategy", "only", "--target", "alpha"]]
+    assert sorted(set(judge.seen)) == sorted(IMAGES[:3]) and not list(found.folder.glob("ver*"))
+    result, _ = merge.merge(place, [place])
+    assert (result["target"], result["verdicts"]) == ("alpha", {"good": 2, "bug": 1}), result
+    judge = Judge({})
+    assert command(judge, "beta") == 0 and len(judge.seen) == 40  # the one that was explored
+    assert "has no such VM" in refused(UsageError, command, judge, "delta")
+    assert "needs NVDIMMs" in refused(LabError, command, judge, "gamma")
+    assert not [x.name for x in found.folder.iterdir() if "gamma" in x.name]
+    # Another shard is faster.
+    (folder / "e" / "vm-alpha").rename(folder / "before")
+    explorer = OtherVM(lambda: shutil.copytree(folder / "before", place))
+    assert command(Judge({}), "alpha") == 1  # the merged verdicts are there
+    assert not list(found.folder.glob(".vm*"))
 
 
 @case

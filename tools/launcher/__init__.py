@@ -58,6 +58,7 @@ check_report.py    bugs of a check: JSON, HTML, JUnit
 compare.py     what a checker prints, compared with the run's own states
 reduce.py      minimal examples
 read_lines.py  sets of lines that checkers read
+check_vm.py    crash images of another VM of the recording
 check_reads.py     images that differ in what the checker reads, in rounds
 check_nested.py    power cuts while a checker recovers from a cut
 recoveries.py      which recoveries there are, depth by depth

@@ -29,30 +29,6 @@ PAUSE_S = 2.0
 DROPPED = ("--strategy", "--reads")  # of the exploration's own options
 
 
-def _recording(explored):
-    """What `crash explore` was given: a folder of traces, or one trace."""
-    traces = explored.traces()
-    if not traces:
-        raise LabError(
-            "the recording that %s was made from is not there" % explored.folder,
-            "crash check --reads explores its traces again",
-        )
-    folder = traces[0].parent
-    if {path.resolve() for path in folder.glob("*.trace")} == {path.resolve() for path in traces}:
-        return folder
-    if len(traces) > 1:
-        raise LabError("%s has other traces than those that were explored" % folder)
-    return traces[0]
-
-
-def _options(explored, folder):
-    """Those of the exploration, with another strategy."""
-    given = explored.result["source"].get("options") or []
-    rows = [row for row in zip(given[::2], given[1::2]) if row[0] not in DROPPED]
-    rows += [("--strategy", "reads"), ("--reads", str(folder / FILE))]
-    return [word for row in rows for word in row]
-
-
 def _left_out(found):
     """{what: number} of crash points that were not explored, or not to the end."""
     rows = [row.get("images", {}) for row in found.result.get("platforms") or ()]
@@ -107,8 +83,9 @@ class Rounds:
             raise UsageError("crash check: --reads goes with none of --journal, --nested")
         name = "%s-%d-of-%d" % (FOLDER, *self.shard) if self.shard else FOLDER
         self.folder, self.journals = (out or explored.folder) / name, journals
-        self.recording = _recording(explored)
-        self.words = _options(explored, self.folder)
+        self.recording = explored.recording("crash check --reads explores its traces again")
+        self.words = explored.options(DROPPED)
+        self.words += ["--strategy", "reads", "--reads", str(self.folder / FILE)]
         self.programs = explored.symbols()
         self.lines = Lines()
         self.explored = self.selection = self.marks = self.done = self.info = None

@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from . import check, check_nested, check_reads, check_report, compare, keep, keep_judge, merge
-from . import recoveries, reduce
+from . import check, check_nested, check_reads, check_report, check_vm, compare, keep
+from . import keep_judge, merge, recoveries, reduce
 from .explored import Explored
 
 CHECK_TEXT = """Judges crash images: each is given to a shell script in a VM, whose status 0 means
@@ -65,6 +65,8 @@ def do_check(args):
     explored = Explored(args.explored)
     checker = check.checker_of(args, explored)
     quiet = (lambda text: None) if args.json else say
+    if args.vm:
+        explored = check_vm.of(explored, args.vm, quiet)
     if args.reads:
         rounds = check_reads.run(explored, checker, args, quiet)
         parts = (rounds.explored, checker, rounds.selection, rounds.marks, rounds.done)
@@ -271,6 +273,12 @@ def _add_check(verbs, judging):
         type=_positive(int, 1, 1 << 40),
         metavar="N",
         help="check at most N images, taken evenly over the run",
+    )
+    add_option(
+        "--vm",
+        metavar="NAME",
+        help="whose images are checked: another VM of the recording with persistent memory, such "
+        "as the requester; results are in EXPLORED/vm-NAME [the VM that was explored]",
     )
     add_option("--shard", metavar="I/N", help="check the I-th of N parts of the images")
     add_option(

@@ -172,6 +172,25 @@ class Explored:
         paths = [self.folder / str(each) for each in paths or ()]
         return paths if all(path.is_file() for path in paths) else []
 
+    def recording(self, why):
+        """What `crash explore` was given: a folder of traces, or one trace.  why: what for."""
+        traces = self.traces()
+        if not traces:
+            raise LabError("the recording that %s was made from is not there" % self.folder, why)
+        folder = traces[0].parent
+        found = {path.resolve() for path in folder.glob("*.trace")}
+        if found == {path.resolve() for path in traces}:
+            return folder
+        if len(traces) > 1:
+            raise LabError("%s has other traces than those that were explored" % folder)
+        return traces[0]
+
+    def options(self, dropped=()):
+        """The options of the exploration, without those of these names."""
+        given = self.result["source"].get("options") or []
+        rows = [row for row in zip(given[::2], given[1::2]) if row[0] not in dropped]
+        return [word for row in rows for word in row]
+
     def content(self):
         """The options of the exploration that say what the trace begins with."""
         if self.start is not None:

@@ -19,7 +19,7 @@ from .keep import unpack
 
 BUG, GONE, NO_VERDICT = 1, 0, EXEC_FAILED
 JUDGED = ("script", "setup", "copies")  # settings whose change makes another recovery
-MEANINGLESS = ("platform", "shard", "journal", "limit", "reads", "compare", "nested_depth")
+MEANINGLESS = ("platform", "shard", "journal", "limit", "reads", "compare", "nested_depth", "vm")
 
 
 def changed(checker, args):
