@@ -3,31 +3,23 @@
 """Tests of `crash check --reads` and `--nested` with explorers and judges that are no machines;
 tests/vm/core has real ones."""
 import contextlib
+import io
 import json
 import random
+import shutil
 import sys
-from pathlib import Path
 
 import cases
 
 sys.dont_write_bytecode = True
-from judges import (  # noqa: E402
-    ADR,
-    IMAGES,
-    Judge,
-    judged_by,
-    make_explored,
-    occurrence,
-    options,
-    refused,
-)
-from launcher import check, check_nested, check_reads, check_report  # noqa: E402
-from launcher import check_verbs, compare, explore, explored  # noqa: E402
-from launcher import read_lines, reduce, verdicts  # noqa: E402
+from again import DEEP, Explorer, Never, Reader, Recovering, Second  # noqa: E402
+from again import explored_by, read, recover  # noqa: E402
+from judges import ADR, IMAGES, Judge, judged_by, make_explored  # noqa: E402
+from judges import occurrence, refused  # noqa: E402
+from launcher import check_report, check_verbs, cli, compare, explore, explored  # noqa: E402
+from launcher import merge, read_lines, reduce, verdicts  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
-BASE = 0x100000000
-LINES = 4  # image n + 1 has lost the lines of the bits of n
 CASES = []
 
 
@@ -35,91 +27,6 @@ def case(function):
     """Registers a test; its docstring is its name."""
     CASES.append(function)
     return function
-
-
-def address(line):
-    return BASE + 64 * 5 * line
-
-
-class Reader(Judge):
-    """Reads line 0; line 1 if 0 is lost; line 2 if both are, which is bad if it is lost, too.  It
-    never reads line 3."""
-
-    def __init__(self, ends_after=None):
-        super().__init__({8: ("exit", 1), 16: ("exit", 1)})
-        self.ends_after = ends_after
-
-    def check(self, *words):
-        if self.ends_after is not None and len(self.seen) >= self.ends_after:
-            raise KeyboardInterrupt
-        return super().check(*words)
-
-    def reads(self):
-        lost = IMAGES.index(self.seen[-1])
-        count = 1
-        while count < 3 and lost >> (count - 1) & 1:
-            count += 1
-        return [[address(line), 64] for line in range(count)]
-
-
-class Explorer:
-    """Stands for explore.explore: images of the lines that the file names, all else survives."""
-
-    def __init__(self, left_out=0):
-        self.calls, self.left_out = [], left_out
-
-    def __call__(self, recording, output, words, programs, quiet):
-        assert words[-4:-1] == ["--strategy", "reads", "--reads"] and quiet, words
-        assert ("--domain", "adr") in list(zip(words, words[1:])) and "only" not in words
-        text = Path(words[-1]).read_text()
-        known = {int(line.split()[0], 16) for line in text.splitlines()}
-        lines = [n for n in range(LINES) if address(n) in known]
-        self.calls.append(lines)
-        images = []
-        for bits in range(1 << LINES):
-            if all(bits >> n & 1 <= (n in lines) for n in range(LINES)):
-                lost = [{"question": n, "answer": 0} for n in lines if bits >> n & 1]
-                images.append(dict(occurrence(bits + 1, ADR, deviations=lost), behind=10))
-        make_explored(output, images)
-        row = {"images": {"points-left-out": self.left_out, "points-cut-short": 0}}
-        rows = [{"platform": name, "claimed": True, **row} for name in ADR]
-        (output / "result.json").write_text(json.dumps({"platforms": rows}))
-        return explore.NO_VERDICT, {"platforms": rows}, output
-
-
-class Never:
-    """An exploration of a recording that is there."""
-
-    @staticmethod
-    def make(folder):
-        make_explored(folder)
-        (folder.parent / "beta.trace").write_bytes(b"")
-        source = {
-            "traces": ["../beta.trace"],
-            "options": ["--domain", "adr", "--strategy", "only"],
-            "symbols": [],
-        }
-        rows = [{"platform": name, "claimed": True} for name in ADR]
-        found = {"source": source, "platforms": rows}
-        (folder / "result.json").write_text(json.dumps(found))
-        return explored.Explored(folder)
-
-
-@contextlib.contextmanager
-def explored_by(explorer):
-    before, explore.explore = explore.explore, explorer
-    try:
-        yield explorer
-    finally:
-        explore.explore = before
-
-
-def read(found, judge, explorer, **more):
-    """A check with --reads; returns its Rounds."""
-    args = options(reads=True, **more)
-    checker = check.checker_of(args, found)
-    with judged_by(judge), explored_by(explorer):
-        return check_reads.run(found, checker, args, lambda text: None)
 
 
 @case
@@ -191,63 +98,70 @@ def reading_limits(folder):
     assert "Not all that the checker reads was explored" in rounds.info["notes"][0]
     rounds = read(Never.make(folder / "b"), Reader(), Explorer(left_out=2))
     assert rounds.info["points-left-out"] == 4 and "--max-images" in rounds.info["notes"][0]
-    for more in ({"shard": "1/2"}, {"journal": "x"}, {"nested": True}, {"nested_depth": 2}):
+    for more in ({"journal": "x"}, {"nested": True}, {"nested_depth": 2}):
         words = refused(UsageError, lambda more=more: read(found, Reader(), Explorer(), **more))
         assert "goes with none" in words
     (folder / "beta.trace").unlink()
     assert "is not there" in refused(LabError, read, found, Reader(), Explorer())
 
 
-# -- recoveries
+class OtherVM:
+    """Stands for explore.explore: 3 images of the VM that --target names; gamma has no NVDIMM."""
 
-
-class Recovering(Judge):
-    """Good about all images but 30; a recording is a file with the name of the image."""
-
-    def __init__(self, table=None):
-        super().__init__({30: ("exit", 1)} if table is None else table)
-        self.traces = []
-
-    def check(self, path, script, data, timeout, trace=None):
-        if trace:
-            self.traces.append(Path(path).stem)
-            Path(trace).write_text(Path(path).stem)
-        return super().check(path, script, data, timeout)
-
-
-class Second:
-    """Stands for explore.explore: a recovery of image 2 leaves images 21 and 30, others 21.
-
-    table: {number of an image: those that its recovery leaves}, in place of that."""
-
-    def __init__(self, table=None):
-        self.words, self.onto = [], []
-        self.table = {2: (21, 30)} if table is None else table
+    def __init__(self, meanwhile=None):
+        self.words, self.meanwhile = [], meanwhile
 
     def __call__(self, recording, output, words, programs, quiet):
         self.words.append(words)
-        number = IMAGES.index(Path(recording).read_text()) + 1
-        self.onto.append(Path(words[words.index("--onto") + 1]).read_bytes())
-        numbers = self.table.get(number, (21,))
-        line = [{"question": 1, "answer": 0, "what": "line"}]
-        make_explored(output, [occurrence(n, ADR, deviations=line) for n in numbers])
-        row = {"images": {"points-left-out": 1}}
-        found = {"platforms": [{"platform": name, "claimed": True, **row} for name in ADR]}
-        (output / "result.json").write_text(json.dumps(found))
-        return explore.NO_VERDICT, found, output
+        if words[-1] == "gamma":
+            return explore.WRONG, None, output
+        make_explored(output, [occurrence(n, ADR, deviations=[]) for n in (1, 2, 3)])
+        found = json.loads((output / "images.json").read_text())
+        (output / "images.json").write_text(json.dumps({**found, "target": words[-1]}))
+        if self.meanwhile:
+            self.meanwhile()
+        return explore.NO_VERDICT, {"platforms": []}, output
 
 
-def recover(found, judge, explorer, marks=None, **more):
-    """A check with --nested; returns its result."""
-    args = options(nested=True, no_reduce=True, **more)
-    checker = check.checker_of(args, found)
-    selection = check.Selection(found, args.platform, args.promises, args.limit, args.shard)
-    with judged_by(judge), explored_by(explorer):
-        nested = check_nested.Nested(found, checker, selection, args, lambda text: None)
-        with check.Judges(found, checker, "adr,ddio=on", 1, print) as judges:
-            done = check.check(found, checker, selection, marks, args, lambda text: None, judges)
-            info = nested.run(judges, done, marks)
-    return check_report.result(found, checker, selection, done, marks, {"nested": info})
+@case
+def other_vm(folder):
+    """With --vm images of another VM are explored once, and checked in a folder of their own"""
+    found = Never.make(folder / "e")
+    for name in ("alpha", "gamma"):
+        (folder / (name + ".trace")).write_bytes(b"")
+    source = json.loads((folder / "e" / "result.json").read_text())
+    names = ("alpha", "beta", "gamma")
+    source["source"]["traces"] = ["../%s.trace" % name for name in names]
+    source["source"]["options"] += ["--target", "beta"]
+    (folder / "e" / "result.json").write_text(json.dumps(source))
+    explorer, place = OtherVM(), folder / "e" / "vm-alpha"
+    words = ("check", "--no-reduce", "--script", "x", "--vm")
+
+    def command(judge, *more):
+        args = cli.make_parser().parse_args(
+            ["crash", *map(str, (*words, *more)), str(folder / "e")]
+        )
+        with judged_by(judge), explored_by(explorer), contextlib.redirect_stderr(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()):
+                return check_verbs.do_check(args)
+
+    judge = Judge({2: ("exit", 1)})
+    for shard in ("1/2", "2/2"):
+        command(judge, "alpha", "--shard", shard)
+    assert explorer.words == [["--domain", "adr", "--strategy", "only", "--target", "alpha"]]
+    assert sorted(set(judge.seen)) == sorted(IMAGES[:3]) and not list(found.folder.glob("ver*"))
+    result, _ = merge.merge(place, [place])
+    assert (result["target"], result["verdicts"]) == ("alpha", {"good": 2, "bug": 1}), result
+    judge = Judge({})
+    assert command(judge, "beta") == 0 and len(judge.seen) == 40  # the one that was explored
+    assert "has no such VM" in refused(UsageError, command, judge, "delta")
+    assert "needs NVDIMMs" in refused(LabError, command, judge, "gamma")
+    assert not [x.name for x in found.folder.iterdir() if "gamma" in x.name]
+    # Another shard is faster.
+    (folder / "e" / "vm-alpha").rename(folder / "before")
+    explorer = OtherVM(lambda: shutil.copytree(folder / "before", place))
+    assert command(Judge({}), "alpha") == 1  # the merged verdicts are there
+    assert not list(found.folder.glob(".vm*"))
 
 
 @case
@@ -302,15 +216,10 @@ def recovering_doubt(folder):
     found = make_explored(folder / "e", images)
     result = recover(found, judge, Second())
     assert result["verdict"] == "none" and "when they were recorded" in result["notes"][0], result
-    for more in ({"shard": "1/2"}, {"reads": True}):
-        words = refused(UsageError, lambda more=more: recover(found, judge, Second(), **more))
-        assert "goes with none" in words
+    words = refused(UsageError, lambda: recover(found, judge, Second(), reads=True))
+    assert "does not go with --reads" in words
     words = refused(UsageError, lambda: recover(found, judge, Second(), nested_images=7))
     assert "another checker" in words
-
-
-# Of 1 and 2, the images of the first cut; 30 is bad.
-DEEP = {1: (21, 2, 23, 24), 2: (22, 1), 21: (23, 22), 22: (30, 23), 23: (25,), 24: (25,), 25: (30,)}
 
 
 @case

@@ -546,7 +546,7 @@ def documented(_folder):
         if getattr(args, "shard", None):
             assert verdicts.shard_of(args.shard) == (8, 8)
             found.append("shard")
-    assert {"check", "merge", "keep"} <= set(found) and found.count("shard") == 2, found
+    assert {"check", "merge", "keep"} <= set(found) and found.count("shard") == 4, found
 
 
 if __name__ == "__main__":

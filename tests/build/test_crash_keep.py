@@ -13,17 +13,21 @@ from pathlib import Path
 import cases
 
 sys.dont_write_bytecode = True
+from again import DEEP, Recovering, Second, explored_by, recover  # noqa: E402
 from judges import (  # noqa: E402
+    ADR,
     BAD,
     IMAGES,
     SIZE,
     Judge,
+    judged_by,
     make_explored,
+    occurrence,
     options,
     refused,
     run,
 )
-from launcher import explored, keep  # noqa: E402
+from launcher import check_report, compare, explored, keep, keep_judge  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
 
@@ -73,19 +77,19 @@ def keeping(folder):
     assert "--qemu-arg=-S, which" in message, message
     message = refused(UsageError, keep.keep, make_explored(folder / "f"), 1, folder / "x")
     assert "was not checked" in message
-    before = keep.CheckLab
+    before = keep_judge.CheckLab
     for table, status in (({3: BAD[3]}, 1), ({3: BAD[5]}, 1), ({}, 0), ({3: BAD[13]}, 125)):
         judge = Judge(table)
-        keep.CheckLab = lambda *_, judge=judge: judge
+        keep_judge.CheckLab = lambda *_, judge=judge: judge
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 args = options(explored=str(path), script=None)
-                assert keep.judge(args, lambda text: None) == status, (table, status)
+                assert keep_judge.judge(args, lambda text: None) == status, (table, status)
         finally:
-            keep.CheckLab = before
+            keep_judge.CheckLab = before
     args = options(explored=str(path), shard="1/2", script=None)
     try:
-        keep.judge(args, print)
+        keep_judge.judge(args, print)
     except LabError as error:
         assert error.status == 125
     else:
@@ -100,7 +104,7 @@ def keep_replaced(folder):
     _, checker = keep.unpack(path, folder / "u")
     (folder / "new").write_text("new")
     args = options(copy=["%s:/usr/bin/tool" % (folder / "new")], script=None, timeout=3.0)
-    found = keep.changed(checker, args)
+    found = keep_judge.changed(checker, args)
     assert [target for _, target in found.copies] == ["/usr/bin/tool"]
     assert Path(found.copies[0][0]).read_text() == "new" and found.script == "judge"
     assert found.timeout == 3.0 and found.setup == "true"
@@ -208,6 +212,173 @@ def keep_hostile(folder):
     assert sorted(x.name for x in folder.iterdir() if not x.name.startswith("u")) == [
         *("e", "kept", "tool", "x")
     ]
+
+
+# -- bugs of recoveries
+
+IMAGES_OF = [occurrence(n, ADR, deviations=[]) for n in (1, 2)]
+
+
+def kept_recovery(folder, table=None, **more):
+    """A folder whose recoveries were cut, and a file with its recovery bug 1."""
+    found = make_explored(folder / "e", IMAGES_OF)
+    (folder / "tool").write_text("a program")
+    copy = ["%s:/usr/bin/tool" % (folder / "tool")]
+    result = recover(found, Recovering(), Second(table), copy=copy, **more)
+    check_report.write(folder / "e", result)
+    size = keep.keep(found, 1, folder / "kept", True)
+    assert size == (folder / "kept").stat().st_size < 4000, size
+    return folder / "kept"
+
+
+def judged(path, judge, explorer=None, **more):
+    """(status, what is printed) of `crash check FILE`."""
+    args, said = options(explored=str(path), **{"script": None, **more}), io.StringIO()
+    before, keep_judge.CheckLab = keep_judge.CheckLab, lambda *_: judge
+    try:
+        with judged_by(judge), explored_by(explorer), contextlib.redirect_stdout(said):
+            return keep_judge.judge(args, lambda text: None), said.getvalue()
+    finally:
+        keep_judge.CheckLab = before
+
+
+@case
+def keep_recovery(folder):
+    """A kept bug of a recovery has the images of the first cut and of the last one"""
+    path = kept_recovery(folder)
+    (folder / "u").mkdir()
+    head, _ = keep.unpack(path, folder / "u")
+    (cut,) = head["recovery"]["cuts"]
+    assert (cut["image"], head["occurrence"]["image"]) == (IMAGES[1], IMAGES[29]), head
+    for n in (2, 30):
+        octets = (folder / "u" / "images" / (IMAGES[n - 1] + ".image")).read_bytes()
+        assert octets == b"image " + IMAGES[n - 1].encode()
+    assert [one["image"] for one in explored.Explored(folder / "u").images] == [IMAGES[1]]
+    assert "1 recovery bugs, and no recovery bug 2" in refused(
+        UsageError, keep.keep, explored.Explored(folder / "e"), 2, folder / "x", True
+    )
+    for judge, status in ((Recovering(), 1), (Recovering({}), 0), (Recovering({30: BAD[13]}), 125)):
+        assert judged(path, judge)[0] == status, status
+        assert not judge.traces and set(judge.seen) == {IMAGES[29]}
+        assert (
+            "CRASH_BEHIND=20 " in judge.orders[0][0] and "CRASH_RECOVERY=300" in judge.orders[0][0]
+        )
+
+
+@case
+def keep_recovery_replaced(folder):
+    """With another program the recovery of a kept bug is recorded and cut again"""
+    path = kept_recovery(folder)
+    (folder / "new").write_text("a better program")
+    new = {"copy": ["%s:/usr/bin/tool" % (folder / "new")]}
+    same = {"copy": ["%s:/usr/bin/tool" % (folder / "tool")]}
+    for more, judge, table, status, words in (
+        (new, Recovering(), {2: (21, 30)}, 1, "the bug is there"),
+        (new, Recovering(), {2: (21, 22)}, 0, "2 images of 1 recoveries are good"),
+        (new, Recovering({21: BAD[5]}), {}, 1, "bad in another way: hang"),
+        (new, Recovering({21: BAD[13]}), {}, 125, "no certain verdict"),
+        (new, Recovering({2: ("exit", 1)}), {}, 1, "without a second cut: the bug is there"),
+        (new, Recovering({2: lambda n: ("exit", int(n > 1))}), {}, 125, "when they were recorded"),
+        ({"nested": True}, Recovering(), {2: (30,)}, 1, "the bug is there"),
+        ({"nested": True}, Recovering(), {}, 0, "1 images of 1 recoveries are good"),
+        ({"script": "other"}, Recovering(), {}, 0, "the bug is gone"),
+    ):
+        found, said = judged(path, judge, Second(table), **more)
+        assert found == status and words in said, (more, found, said)
+        assert IMAGES[1] in judge.seen, judge.seen
+    judge = Recovering()
+    assert judged(path, judge, **same)[0] == 1 and not judge.traces  # nothing is replaced
+    for more in ({"nested_depth": 2}, {"reads": True}, {"compare": True}):
+        assert "has no meaning" in refused(LabError, lambda more=more: judged(path, judge, **more))
+    ordinary = kept(folder / "o") if (folder / "o").mkdir() is None else None
+    assert "no recovery has it" in refused(LabError, lambda: judged(ordinary, judge, nested=True))
+
+
+@case
+def keep_recovery_deep(folder):
+    """A kept bug of a recovery from a recovery has both cuts before the last one"""
+    path = kept_recovery(folder, {1: (21,), 2: (21,), 21: (30, 22)}, nested_depth=3)
+    (folder / "u").mkdir()
+    cuts = keep.unpack(path, folder / "u")[0]["recovery"]["cuts"]
+    assert [one["image"] for one in cuts] == [IMAGES[0], IMAGES[20]], cuts
+    judge = Recovering()
+    assert judged(path, judge)[0] == 1
+    assert "CRASH_BEHIND=10 " in judge.orders[0][0], judge.orders
+    assert "CRASH_RECOVERY=210,300;" in judge.orders[0][0], judge.orders
+    judge = Recovering()
+    status, said = judged(path, judge, Second(DEEP), script="x")  # 1: 21, 2, 23, 24; 2 and 21: 22
+    assert judge.traces == [IMAGES[n - 1] for n in (1, 21, 2, 23, 24)], judge.traces
+    assert status == 0 and "of 5 recoveries are good" in said, said
+
+
+@case
+def keep_recovery_state(folder):
+    """A kept bug of states of recoveries knows which states are right"""
+    made = [dict(occurrence(n, ADR), behind=b) for n, b in ((11, 100), (12, 200))]
+    states = {0: 0, 11: 1, 12: 2, 1: 1, 21: 0, 22: 3}
+    table = {n: ("exit", 0, state) for n, state in states.items()}
+    images = [dict(occurrence(1, ADR, deviations=[]), behind=50)]
+    found = make_explored(folder / "e", images)
+    marks = compare.Marks([100], made)
+    result = recover(found, Recovering(table), Second({1: (21, 22)}), marks)
+    check_report.write(folder / "e", result)
+    (bug,) = result["nested"]["bugs"]
+    assert bug["verdict"] == "state" and bug["example"]["image"] == IMAGES[21], bug
+    keep.keep(found, 1, folder / "kept", True)
+    for table_of, explorer, more, status in (
+        (table, None, {}, 1),
+        ({**table, 22: ("exit", 0, 1)}, None, {}, 0),
+        (table, Second({1: (22,)}), {"nested": True}, 1),
+        (table, Second({1: (21,)}), {"nested": True}, 0),
+        ({**table, 1: ("exit", 0, 3)}, Second({1: (21,)}), {"nested": True}, 1),
+    ):
+        judge = Recovering(table_of)
+        assert judged(folder / "kept", judge, explorer, **more)[0] == status, (table_of, more)
+
+
+@case
+def keep_versions(folder):
+    """A file of version 1 has no recovery and is read; later versions are refused"""
+    path, why = kept(folder), refusals(folder)
+    octets = repacked(path, lambda head, rest: head.pop("recovery"))
+    old = bytearray(octets)
+    assert "does not write" in why(octets)  # version 2 has the member
+    old[8] = 1
+    (folder / "old").write_bytes(old)
+    (folder / "u").mkdir()
+    assert keep.unpack(folder / "old", folder / "u")[0]["recovery"] is None
+    old[8] = 3
+    assert "has version 3, and this program knows 2" in why(bytes(old))
+
+
+@case
+def keep_recovery_hostile(folder):
+    """A hostile file's recovery is refused"""
+    path = kept_recovery(folder)
+    why = refusals(folder)
+    cut = {"image": IMAGES[1], "behind": 20, "promises": 0, "plan": "", "platforms": ADR}
+    for keys, value in (
+        (("cuts",), []),
+        (("cuts",), [cut] * 17),
+        (("cuts",), [dict(cut, image="../../x")]),
+        (("cuts",), [dict(cut, platforms=["--out"])]),
+        (("cuts",), [dict(cut, outer=cut)]),
+        (("strategy",), "only --out /tmp"),
+        (("strategy",), "reads"),
+        (("strategy",), "only,"),
+        (("strategy",), 5),
+        (("images",), 0),
+        (("images",), 1 << 40),
+        (("images",), True),
+        (("recoveries",), "1"),
+        (("step",), "x"),
+        ((), None),
+        ((), []),
+    ):
+        change = set_in("recovery", *keys, value=value)
+        assert "crash keep does not write" in why(repacked(path, change)), (keys, value)
+    rows = sorted(x.name for x in folder.iterdir() if not x.name.startswith("u"))
+    assert rows == ["e", "kept", "tool", "x"], rows
 
 
 @case

@@ -102,6 +102,22 @@ def merging(folder):
 
 
 @case
+def reading(folder):
+    """What a check has read is not lost when a second verdict joins it, whichever counts"""
+    rows = (("failed", 1, [[0, 64]]), ("good", 3, [[64, 64]]), ("bug", 2, [[128, 64]]))
+    for i, first in enumerate(rows):
+        for second in rows[:i] + rows[i + 1 :]:
+            for number, (verdict, turn, reads) in enumerate((first, second)):
+                with verdicts.Journal(folder / str(number)) as journal:
+                    journal.add("%016x" % i, verdict, reads=reads, round=turn)
+            found = verdicts.merge(folder / "all", [folder / "0", folder / "1"])["%016x" % i]
+            assert found["reads"] == first[2] + second[2], found
+            assert found["round"] == min(first[1], second[1]), found
+            for number in range(2):
+                (folder / str(number)).unlink()
+
+
+@case
 def wrong(folder):
     """Other files, two writers and a full disk are errors that say so"""
     for text in (b"text\n", b'{"image": "zz", "verdict": "good"}\n', b'{"image": 5}\n', b"[]\n"):

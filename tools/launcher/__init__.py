@@ -58,11 +58,14 @@ check_report.py    bugs of a check: JSON, HTML, JUnit
 compare.py     what a checker prints, compared with the run's own states
 reduce.py      minimal examples
 read_lines.py  sets of lines that checkers read
+check_vm.py    crash images of another VM of the recording
 check_reads.py     images that differ in what the checker reads, in rounds
 check_nested.py    power cuts while a checker recovers from a cut
-recoveries.py      which recoveries there are, and what became of them
+recoveries.py      which recoveries there are, depth by depth
+nested_result.py   what became of them
 merge.py       verdicts of several checks become one
 keep.py        a bug as one file
+keep_judge.py  a kept bug is judged again
 check_verbs.py the options of crash check, merge and keep
 crash.py       the verb crash and its options
 up_options.py  the options of up

@@ -21,7 +21,7 @@ from .explored import load, platforms_of, promise_line
 
 GOOD, BUGS, NO_VERDICT = explore.GOOD, explore.BUGS, explore.NO_VERDICT
 FOLDER, FILE, SELECTION = "checker", "checker.json", "selection.json"
-VERDICTS = "verdicts.jsonl"
+VERDICTS, JOURNALS = "verdicts.jsonl", "verdicts*.jsonl"
 TEXT_MAX = 1 << 20  # octets of a script
 COPIES_MAX, COPY_MAX = 64, 1 << 30
 
@@ -178,10 +178,12 @@ def checker_of(args, explored):
 
 
 class Selection:
-    """The units of a check: those of all shards, those of this one, and the platforms."""
+    """The units of a check: those of all shards (units), those of this one (mine), and the
+    platforms."""
 
     def __init__(self, explored, platform, promises, limit, shard):
         self.explored, self.promises, self.limit = explored, promises, limit
+        self.nested = None  # recoveries.Settings
         self.shard = verdicts.shard_of(shard) if shard else None
         named = [name for text in platform for name in platforms_of(text)]
         self.take(list(dict.fromkeys(named or explored.claimed())))
@@ -189,8 +191,11 @@ class Selection:
     def take(self, platforms):
         """Selects the units of these platforms."""
         self.platforms = platforms
-        units = self.explored.units(platforms, self.promises, self.limit)
-        self.total = len(units)
+        self.choose(self.explored.units(platforms, self.promises, self.limit))
+
+    def choose(self, units):
+        """Selects these units of all shards."""
+        self.units = units
         self.mine = [u for u in units if not self.shard or verdicts.in_shard(u.image, self.shard)]
 
     def settings(self):
@@ -199,6 +204,7 @@ class Selection:
     def save(self, folder, marks):
         """What `crash merge` has to know."""
         found = {"version": 1, **self.settings(), "marks": marks and marks.settings()}
+        found["nested"] = self.nested and self.nested._asdict()
         explore.write(folder / SELECTION, json.dumps(found, indent=1) + "\n")
 
     def journal(self):
@@ -230,6 +236,17 @@ def require_same(done, identity, path):
         )
 
 
+def known(paths, identity):
+    """{key: verdict} of journals that belong to one check, as far as they are there."""
+    found = {}
+    for path in paths:
+        lines = verdicts.read(path)
+        require_same(lines, identity, path)
+        for name, one in lines.items():
+            found[name] = verdicts.joined(found.get(name), one)
+    return found
+
+
 class Judges:
     """The lab of a command, which begins when it is needed; use with `with`."""
 
@@ -250,11 +267,11 @@ class Judges:
         return self._lab
 
 
-def check(explored, checker, selection, marks, options, say, judges=None, lines=None):
+def check(explored, checker, selection, marks, options, say, judges=None, lines=None, more=None):
     """Checks what the journal does not have; returns {key: verdict} of this shard.
 
     marks: compare.Marks or None; options: journal, jobs, repeat; judges: Judges that are there
-    already; lines: what the checks read joins this Lines."""
+    already; lines: what the checks read joins this Lines; more: members of the journal's lines."""
     identity = checker.identity(explored)
     checker.save(explored.folder / FOLDER)
     selection.save(explored.folder / FOLDER, marks)
@@ -271,7 +288,7 @@ def check(explored, checker, selection, marks, options, say, judges=None, lines=
             judges = judges or stack.enter_context(
                 Judges(explored, checker, selection.platforms[0], options.jobs, say)
             )
-            judge, rest = judges.get(), (checker.timeout, options.repeat, identity, lines)
+            judge, rest = judges.get(), (checker.timeout, options.repeat, identity, lines, more)
             run = Run(judge, explored, promises, *rest)
             run.run(todo, journal, say, len(units))
             again = marks.doubtful(selection.mine, journal.done) if marks else []

@@ -10,21 +10,29 @@ one depth come before those of the next, so one that occurs at several is record
 
 EXPLORED/nested.jsonl has a line for each recovery, EXPLORED/nested/KEY its recording and its
 exploration if they show a bug, and EXPLORED/nested/again the images of the next depth.
+
+A shard has a journal of its own, nested-I-of-N.jsonl.  It records the recoveries that belong to it
+by their image's hash, of a depth that it knows from the journals of all shards in the folder.  If
+one of these has not finished the depth before, it waits (--wait) or ends, and goes on when the
+command is given again.
 """
 import hashlib
 import json
 import os
+import secrets
 import shutil
+import time
 
-from . import check, check_report, compare, explore, recoveries, reduce, verdicts
+from . import check, check_report, compare, explore, nested_result, recoveries, reduce, verdicts
 from .check_run import Run, order, verdict_of
 from .errors import LabError, UsageError
-from .explored import START, Explored, evenly, promise_line
-from .recoveries import FOLDER, Recovery
+from .explored import START, Explored, promise_line
+from .recoveries import FOLDER
 
 JOURNAL, TRACE, ONTO = "nested.jsonl", "recovery.trace", "onto.image"
-STRATEGY, IMAGES, RECOVERIES, DEPTH_MAX = "only,all-but", 1000, 10, 16
+JOURNALS = "nested*.jsonl"
 ELF = b"\x7fELF"
+PAUSE_S = 2.0
 
 
 def _programs(checker):
@@ -48,27 +56,40 @@ class Nested:
     """Recoveries of the good images of a check."""
 
     def __init__(self, explored, checker, selection, options, say):
-        if options.shard or options.reads:
-            raise UsageError("crash check: --nested goes with none of --shard, --reads")
+        if options.reads:
+            raise UsageError("crash check: --nested does not go with --reads")
         self.explored, self.checker, self.selection = explored, checker, selection
         self.options, self.say = options, say
-        self.identity = checker.identity(explored) + options.nested_strategy
-        self.depth = options.nested_depth or 1
-        self.identity += ":%d" % options.nested_images
-        if self.depth > 1:
-            self.identity += ":%d:%d" % (self.depth, options.nested_recoveries)
+        self.settings = selection.nested = recoveries.settings_of(options)
+        self.shard = selection.shard
+        self.identity = checker.identity(explored) + self.settings.identity()
         self.programs = _programs(checker)
         self.marks = self.done = None  # of the check
+        self.window = None  # of a kept bug, whose run's states are not there
         self.promises = []
         if selection.promises:
             self.promises = [promise_line(each) for each in explored.promises()]
 
     def _place(self, recovery):
-        return self.explored.folder / FOLDER / recoveries.key(recovery)
+        return nested_result.place_of(self.explored.folder, recovery)
+
+    def _mine(self, recovery):
+        return not self.shard or verdicts.in_shard(recovery.unit.image, self.shard)
+
+    def _start(self, recovery, place):
+        """Options of the explorer: what the recording of a recovery begins with."""
+        if not recovery.path:
+            return []
+        words = ["--onto", str((place / ONTO).absolute())]
+        for extent in self.explored.extents:
+            words += ["--base", "%s=%s" % (extent.name, extent.file.absolute())]
+        return words
 
     def _window(self, recovery):
         """With --compare: the states that are right for it; else None."""
-        return self.marks and compare.Window(self.marks, recovery.steps, self.done)
+        if self.window:
+            return self.window
+        return self.marks and compare.Window.of(self.marks, recovery.steps, self.done)
 
     # -- one recovery
 
@@ -88,11 +109,9 @@ class Nested:
     def _explore(self, recovery, place):
         """The Explored of what the recovery did."""
         words = _platform_options(recoveries.platforms(recovery.unit))
-        words += ["--strategy", self.options.nested_strategy]
-        words += ["--max-images", str(self.options.nested_images)]
-        words += ["--onto", str((place / ONTO).absolute())] if recovery.path else []
-        for extent in self.explored.extents if recovery.path else ():
-            words += ["--base", "%s=%s" % (extent.name, extent.file.absolute())]
+        words += ["--strategy", self.settings.strategy]
+        words += ["--max-images", str(self.settings.images)]
+        words += self._start(recovery, place)
         status, result, out = explore.explore(
             place / TRACE, place / "explored", words, self.programs, quiet=True
         )
@@ -125,7 +144,7 @@ class Nested:
                 run.run(doubtful, journal, lambda text: None, before=dict(journal.done))
             return dict(journal.done)
 
-    def _judge(self, judge, recovery, place, seen):
+    def _judge(self, judge, recovery, place):
         """Members of the journal's line about a recovery that was recorded."""
         found, window = self._explore(recovery, place), self._window(recovery)
         units = self._units(found, recovery.unit)
@@ -148,31 +167,21 @@ class Nested:
                 "verdicts": counts,
                 "bugs": rows,
                 "left-out": left_out(found),
-                **self._again(recovery, found, good, seen),
+                "candidates": self._candidates(recovery, found, good),
             },
         }
 
-    def _again(self, recovery, found, good, seen):
-        """Of which good images the recoveries are cut, too; their files are kept."""
-        if len(recoveries.cuts(recovery.unit.occurrences[0])) >= self.depth:
-            return {"again": [], "again-left-out": 0, "again-same": 0}
-        new = {recoveries.key(recovery._replace(unit=each)): each for each in good}
-        same = [name for name in new if name in seen]
-        rest = [unit for name, unit in new.items() if name not in seen]
-        chosen = evenly(rest, self.options.nested_recoveries)
+    def _candidates(self, recovery, found, good):
+        """The good images of which the recoveries may be cut, too; their files are kept."""
+        if len(recoveries.cuts(recovery.unit.occurrences[0])) >= self.settings.depth:
+            return []
         folder = self.explored.folder / FOLDER / recoveries.IMAGES
         folder.mkdir(parents=True, exist_ok=True)
-        for image in {unit.image for unit in chosen} - {START}:
-            target = folder / (image + ".image")
-            shutil.copy(found.path(image), str(target) + ".new")
-            os.replace(str(target) + ".new", target)
-        return {
-            "again": [recoveries.again(unit) for unit in chosen],
-            "again-left-out": len(rest) - len(chosen),
-            "again-same": len(same),
-        }
+        for image in {unit.image for unit in good} - {START}:
+            _keep(found.path(image), folder / (image + ".image"))
+        return [recoveries.candidate(unit) for unit in good]
 
-    def _recovery(self, judges, recovery, seen):
+    def _recovery(self, judges, recovery):
         place = self._place(recovery)
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
@@ -184,133 +193,127 @@ class Nested:
         if why:
             one = {"verdict": "unsteady", "output": why}
         else:
-            one = self._judge(judge, recovery, place, seen)
+            one = self._judge(judge, recovery, place)
         if one["verdict"] != "bug":
             shutil.rmtree(place)
         return one
 
     # -- all of them
 
-    def _first(self):
-        """The recoveries of the check's good images."""
-        found = []
-        for unit in self.selection.mine:
-            one = self.done.get(check.key(unit))
-            if not one or one["verdict"] != "good":
-                continue
-            if self.marks and self.marks.wrong(unit, one, self.done):
-                continue
-            steps = None
-            if self.marks:
-                steps = tuple(sorted({self.marks.step(x["behind"]) for x in unit.occurrences}))
-            found.append(Recovery(unit, steps, self.explored.path(unit.image)))
-        return found
+    def _known(self, done):
+        """Verdicts about the images of the first cut: those of all shards."""
+        if not self.shard:
+            return done
+        paths = sorted(self.explored.folder.glob(check.JOURNALS))
+        return {**check.known(paths, self.checker.identity(self.explored)), **done}
 
-    def _depth(self, level, depth, judges, journal, seen):
-        """Records the recoveries of a depth that are left; those of the next one."""
-        following = []
-        for number, recovery in enumerate(level, 1):
-            name = recoveries.key(recovery)
-            if check.is_left(name, journal.done):
-                one = self._recovery(judges, recovery, seen)
-                more = recoveries.members(recovery)
+    def _levels(self, journal):
+        """All recoveries that are known to this shard."""
+        lines = dict(journal.done)
+        if self.shard:
+            others = sorted(self.explored.folder.glob(JOURNALS))
+            lines = {**check.known(others, self.identity), **lines}
+        first = recoveries.first_level(
+            *(self.explored, self.selection.units, self.done, self.marks)
+        )
+        return recoveries.Levels(first, self.settings, lines, self.explored.folder)
+
+    def _record_all(self, levels, judges, journal, tried):
+        """Records what is left of the first depth of which something is; False if nothing is."""
+        for depth, level in enumerate(levels.all, 1):
+            names = {recoveries.key(each): each for each in level if self._mine(each)}
+            todo = [name for name in names if check.is_left(name, levels.lines)]
+            todo = [name for name in todo if name not in tried]
+            for number, name in enumerate(todo, len(names) - len(todo) + 1):
+                one = self._recovery(judges, names[name])
+                tried.add(name)
+                more = recoveries.members(names[name])
                 journal.add(more.pop("image"), check=self.identity, **one, **more)
                 images = one.get("nested", {}).get("images", 0)
-                place = (depth, number, len(level), images)
+                place = (depth, number, len(names), images)
                 self.say("depth %d, recovery %d of %d: %d images" % place)
-            for each in journal.done[name].get("nested", {}).get("again", ()):
-                further = recoveries.restored(each, recovery, self.explored.folder)
-                seen.add(recoveries.key(further))
-                following.append(further)
-        return following
+            if todo:
+                return True
+        return False
+
+    def _absent(self, levels):
+        """How many verdicts and recoveries of other shards have to be known before the rest is."""
+        if not self.shard or self.settings.depth == 1:
+            return 0
+        units = [unit for unit in self.selection.units if check.key(unit) not in self.done]
+        return len(units) + levels.missing
 
     def run(self, judges, done, marks=None):
-        """What there is about all recoveries: the member `nested` of check.json.
+        """What there is about all recoveries, or those of this shard: the member `nested`.
 
         done, marks: verdicts of the check about the first cuts, and its states."""
-        self.done, self.marks = done, marks
-        path, level, levels = self.explored.folder / JOURNAL, self._first(), []
-        seen = {recoveries.key(each) for each in level}
+        self.marks, tried = marks, set()
+        path = self.explored.folder / JOURNAL
+        if self.shard:
+            path = path.with_name("nested-%d-of-%d.jsonl" % self.shard)
         with verdicts.Journal(path) as journal:
             check.require_same(journal.done, self.identity, path)
-            while level or not levels:
-                levels.append(level)
-                level = self._depth(level, len(levels), judges, journal, seen)
-            lines = dict(journal.done)
-        result = self._result(levels, lines, judges)
-        if all(one["verdict"] != "failed" for one in lines.values()):
-            shutil.rmtree(self.explored.folder / FOLDER / recoveries.IMAGES, ignore_errors=True)
-        return result
+            limit = time.monotonic() + self.options.wait
+            while True:
+                self.done = self._known(done)
+                levels = self._levels(journal)
+                if self._record_all(levels, judges, journal, tried):
+                    limit = time.monotonic() + self.options.wait
+                    continue
+                absent = self._absent(levels)
+                if not absent or time.monotonic() >= limit:
+                    break
+                time.sleep(PAUSE_S)
+            return self._result(levels, judges, absent)
 
     # -- the result
-
-    def _groups(self, levels, lines):
-        """{what and why: [(recovery, row)]} of all bugs."""
-        groups = {}
-        for recovery in (each for level in levels for each in level):
-            for row in lines[recoveries.key(recovery)].get("nested", {}).get("bugs", ()):
-                key = (row["verdict"], str(row["status"]), tuple(row["cause"]))
-                groups.setdefault(key, []).append((recovery, row))
-        return list(groups.values())
 
     def _minimal(self, judges, recovery, row):
         """The minimal example of a row, or None; from the file, if it was made before."""
         place = self._place(recovery)
-        path, key = place / check_report.MINIMAL, verdicts.key_of(row["example"])
-        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        if key not in known:
+        known, name = nested_result.known_minimal(place), verdicts.key_of(row["example"])
+        if name not in known:
             found, judge = Explored(place / "explored"), judges.get()
+            found.start = self._start(recovery, place)
             vm = judge.start(judge.vms[0])
             rest = (self.promises, self._window(recovery), self.done)
             reducer = reduce.Reducer(found, vm, self.checker.timeout, *rest)
             reducer.outer = recovery.unit.occurrences[0]
             one = reducer.reduce(row)
-            known[key] = one and reduce.with_events(found, one)
-            explore.write(path, json.dumps(known, indent=1) + "\n")
-        return known[key]
+            known[name] = one and reduce.with_events(found, one)
+            explore.write(place / check_report.MINIMAL, json.dumps(known, indent=1) + "\n")
+        return known[name]
 
-    def _bug(self, number, members, judges):
-        recovery, row = min(members, key=lambda each: len(each[1]["example"]["deviations"] or ()))
-        minimal = None
-        if (
-            not self.options.no_reduce
-            and number <= reduce.BUGS_MAX
-            and row["example"]["deviations"]
-        ):
-            minimal = self._minimal(judges, recovery, row)
-        earlier = recoveries.cuts(recovery.unit.occurrences[0])
-        return {
-            "number": number,
-            "verdict": row["verdict"],
-            "status": row["status"],
-            "step": row["step"],
-            "cause": row["cause"],
-            "depth": len(earlier),
-            "recoveries": len({recoveries.key(each[0]) for each in members}),
-            "images": sum(each[1]["images"] for each in members),
-            "recovered": {**recoveries.cut_row(earlier[-1]), "promises": recovery.unit.promises},
-            "cuts": [recoveries.cut_row(each) for each in earlier],
-            "folder": "%s/%s" % (FOLDER, recoveries.key(recovery)),
-            "example": row["example"],
-            "minimal": minimal,
-        }
+    def _result(self, levels, judges, absent):
+        def minimal(number, recovery, row):
+            if self.options.no_reduce or number > reduce.BUGS_MAX:
+                return None
+            return row["example"]["deviations"] and self._minimal(judges, recovery, row) or None
 
-    def _result(self, levels, lines, judges):
-        rows = []  # by depth: what the journal has of its recoveries
-        unsteady = 0
-        for level in levels:
-            parts = [lines[recoveries.key(each)] for each in level]
-            unsteady += sum("nested" not in one for one in parts)
-            rows.append([one["nested"] for one in parts if "nested" in one])
-        sums = recoveries.counted([row for each in rows for row in each])
-        found = {"strategy": self.options.nested_strategy, "depth": self.depth, **sums}
-        groups = self._groups(levels, lines)
-        counts = found["verdicts"]
-        found["depths"] = [recoveries.counted(each) for each in rows]
-        found["doubt"] = unsteady + counts.get("unsteady", 0) + counts.get("failed", 0)
-        found["bugs"] = [self._bug(n, members, judges) for n, members in enumerate(groups, 1)]
-        found["notes"] = recoveries.notes(found, unsteady)
+        folder = self.explored.folder
+        if not self.shard:
+            found = nested_result.Result(levels, self.settings, folder, minimal=minimal).result()
+            if all(one["verdict"] != "failed" for one in levels.lines.values()):
+                shutil.rmtree(folder / FOLDER / recoveries.IMAGES, ignore_errors=True)
+            return found
+        found = nested_result.Result(levels, self.settings, folder, self._mine).result()
+        if absent:
+            found["doubt"] += absent
+            text = "%d verdicts or recoveries of other shards come first; then give it again."
+            found["notes"].append(text % absent)
         return found
+
+
+def _keep(path, target):
+    """Keeps an image of a recovery; others may do this at once."""
+    try:
+        os.link(path, target)
+    except FileExistsError:  # the same one: its name is that of its content
+        return
+    except OSError:  # a file system without links
+        new = "%s.%s.new" % (target, secrets.token_hex(4))
+        shutil.copy(path, new)
+        os.replace(new, target)
 
 
 def left_out(found):

@@ -7,10 +7,15 @@ decides which images the explorer makes for the next round (--strategy reads), u
 nothing new.  Then each image that any cut could leave is equal, in all that the checker reads, to
 one that was checked (docs/crash-laboratory-points.md).
 
-The folder EXPLORED/reads is an exploration of its own.  Its journal has with each verdict what its
-checks were the first to read, so a check that was killed goes on.
+The folder EXPLORED/reads is an exploration of its own.  Its journal has with each verdict in which
+round it was, and what its checks were the first to read.  A round depends on nothing but the lines
+of the rounds before it, so a check that was killed goes on in the round in which it was.
+
+A shard has a folder of its own, EXPLORED/reads-I-of-N, and checks the images that belong to it by
+their hash.  It knows the journals of all shards beside it.  If one of these has not finished a
+round, it waits (--wait) or ends, and goes on when the command is given again.
 """
-import json
+import time
 
 from . import check, compare, explore, verdicts
 from .errors import LabError, UsageError
@@ -18,48 +23,10 @@ from .explored import Explored, evenly
 from .read_lines import Lines
 
 FOLDER, FILE = "reads", "reads.txt"
+FOLDERS = "reads*"
 ROUNDS_MAX = 1000
+PAUSE_S = 2.0
 DROPPED = ("--strategy", "--reads")  # of the exploration's own options
-
-
-def _recording(explored):
-    """What `crash explore` was given: a folder of traces, or one trace."""
-    traces = explored.traces()
-    if not traces:
-        raise LabError(
-            "the recording that %s was made from is not there" % explored.folder,
-            "crash check --reads explores its traces again",
-        )
-    folder = traces[0].parent
-    if {path.resolve() for path in folder.glob("*.trace")} == {path.resolve() for path in traces}:
-        return folder
-    if len(traces) > 1:
-        raise LabError("%s has other traces than those that were explored" % folder)
-    return traces[0]
-
-
-def _options(explored):
-    """Those of the exploration, with another strategy."""
-    given = explored.result["source"].get("options") or []
-    rows = [row for row in zip(given[::2], given[1::2]) if row[0] not in DROPPED]
-    rows += [("--strategy", "reads"), ("--reads", str(explored.folder / FOLDER / FILE))]
-    return [word for row in rows for word in row]
-
-
-def _restore(lines, path):
-    """What the checks of a journal read.  All of its lines count: a second verdict about an image
-    does not repeat what was known."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return
-    except UnicodeDecodeError as error:
-        raise LabError("%s is no file of verdicts" % path) from error
-    for line in text.split("\n")[:-1]:
-        try:
-            lines.add(json.loads(line).get("reads", ()))
-        except (ValueError, AttributeError) as error:
-            raise LabError("%s has a line that is no verdict: %.60s" % (path, line)) from error
 
 
 def _left_out(found):
@@ -85,22 +52,58 @@ def _note(info):
     return notes
 
 
-class Rounds:
-    """The rounds of a check; after run(): explored, selection, marks, done and info."""
+def _round_of(one):
+    """The round of a line of a journal."""
+    number = one.get("round", 1)
+    if not isinstance(number, int) or not 1 <= number <= ROUNDS_MAX:
+        raise LabError("a line about image %s has a round that cannot be" % one["image"])
+    return number
 
-    def __init__(self, explored, checker, options, say):
+
+def _lines(known, end):
+    """The Lines that were read in the rounds before this one."""
+    found = Lines()
+    for one in known.values():
+        if _round_of(one) < end:
+            found.add(one.get("reads", ()))
+    return found
+
+
+class Rounds:
+    """The rounds of a check; after run(): explored, selection, marks, done and info.
+
+    out: the folder of results, in place of EXPLORED; journals: those of all shards, to merge them:
+    nothing is checked then."""
+
+    def __init__(self, explored, checker, options, say, out=None, journals=None):
         self.checker, self.options, self.say = checker, options, say
-        self.folder = explored.folder / FOLDER
-        self.recording, self.words = _recording(explored), _options(explored)
+        self.identity = checker.identity(explored)
+        self.shard = verdicts.shard_of(options.shard) if options.shard else None
+        if options.journal or options.nested or options.nested_depth:
+            raise UsageError("crash check: --reads goes with none of --journal, --nested")
+        name = "%s-%d-of-%d" % (FOLDER, *self.shard) if self.shard else FOLDER
+        self.folder, self.journals = (out or explored.folder) / name, journals
+        self.recording = explored.recording("crash check --reads explores its traces again")
+        self.words = explored.options(DROPPED)
+        self.words += ["--strategy", "reads", "--reads", str(self.folder / FILE)]
         self.programs = explored.symbols()
         self.lines = Lines()
         self.explored = self.selection = self.marks = self.done = self.info = None
+        self.units = []  # of all shards, in this round
         self.left = 0
-        if options.shard or options.journal or options.nested or options.nested_depth:
-            raise UsageError("crash check: --reads goes with none of --shard, --journal, --nested")
 
-    def _explore(self):
-        """Images of what is known to be read."""
+    def _known(self):
+        """{key: line} of all that was checked."""
+        paths = self.journals
+        if paths is None:
+            paths = [self.folder / check.VERDICTS]
+            if self.shard:
+                paths = sorted(self.folder.parent.glob("%s/%s" % (FOLDERS, check.JOURNALS)))
+        return check.known(paths, self.identity)
+
+    def _explore(self, known, number):
+        """Images of what was read in the rounds before this one."""
+        self.lines = _lines(known, number)
         explore.write(self.folder / FILE, self.lines.text())
         status, result, _ = explore.explore(
             self.recording, self.folder, self.words, self.programs, quiet=True
@@ -110,46 +113,77 @@ class Rounds:
         self.explored = Explored(self.folder)
         options = self.options
         self.selection = check.Selection(
-            self.explored, options.platform, options.promises, None, None
+            self.explored, options.platform, options.promises, None, options.shard
         )
         self.selection.limit = options.limit
         if options.compare:
             platform = self.selection.platforms[0]
             self.marks = compare.states(self.explored, platform, options.promises)
 
-    def _choose(self):
-        """At most --limit images of all rounds, those of earlier ones among them."""
-        known = verdicts.read(self.folder / check.VERDICTS)
-        new = check.left(self.selection.mine, known)
+    def _choose(self, known, number):
+        """At most --limit images of all rounds, those of earlier ones among them.  Returns how many
+        are new."""
+        units = self.selection.units
+        old = {name for name, one in known.items() if _round_of(one) < number}
+        new = [unit for unit in units if check.key(unit) not in old]
         if self.options.limit:
-            old = [unit for unit in self.selection.mine if check.key(unit) in known]
-            chosen = evenly(new, max(0, self.options.limit - len(old)))
+            count = len(units) - len(new)
+            chosen = evenly(new, max(0, self.options.limit - count))
             self.left = len(new) - len(chosen)
-            wanted = {check.key(unit) for unit in old + chosen}
-            self.selection.mine = [x for x in self.selection.mine if check.key(x) in wanted]
-            return len(chosen)
+            wanted = old | {check.key(unit) for unit in chosen}
+            self.selection.choose([unit for unit in units if check.key(unit) in wanted])
+            new = chosen
+        self.units = self.selection.units
         return len(new)
 
-    def _round(self, number, judges):
-        """False: nothing new was read."""
-        self._explore()
-        count, before = self._choose(), len(self.lines)
-        self.say("round %d: %d lines are read, %d new images" % (number, before, count))
-        self.done = check.check(
-            *(self.explored, self.checker, self.selection, self.marks, self.options, self.say),
-            judges=judges,
-            lines=self.lines,
-        )
-        return len(self.lines) > before
+    def _missing(self, known):
+        """How many verdicts of this round are not there."""
+        wanted = [*self.units, *(self.marks.units() if self.marks else ())]
+        found = sum(check.key(unit) not in known for unit in wanted)
+        if not found and self.marks:
+            found = len(self.marks.doubtful(self.units, known))
+        return found
 
-    def run(self, judges):
-        self.folder.mkdir(exist_ok=True)
-        _restore(self.lines, self.folder / check.VERDICTS)
-        number = 1
-        while (new := self._round(number, judges)) and not self.left and number < ROUNDS_MAX:
+    def _round(self, number, judges):
+        """Checks what is this shard's; returns how many verdicts are missing."""
+        known = self._known()
+        self._explore(known, number)
+        count, before = self._choose(known, number), len(self.lines)
+        if judges:
+            self.say("round %d: %d lines are read, %d new images" % (number, before, count))
+            self.done = check.check(
+                *(self.explored, self.checker, self.selection, self.marks, self.options, self.say),
+                judges=judges,
+                lines=self.lines,
+                more={"round": number},
+            )
+        limit = time.monotonic() + self.options.wait
+        while (missing := self._missing(self._known())) and time.monotonic() < limit:
+            time.sleep(PAUSE_S)
+        return missing
+
+    def run(self, judges=None):
+        """judges: None: nothing is checked."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        number = max(map(_round_of, self._known().values()), default=1)
+        while True:
+            missing = self._round(number, judges)
+            known = self._known()
+            before, self.lines = _lines(known, number), _lines(known, number + 1)
+            new = len(self.lines) > len(before)
+            if missing or not new or self.left or number == ROUNDS_MAX:
+                break
             number += 1
-        why = "--limit" if self.left else "after %d rounds" % number if new else ""
+        if not judges:
+            self.done = known
         explore.write(self.folder / FILE, self.lines.text())
+        why = "--limit" if self.left else "after %d rounds" % number if new else ""
+        if missing:
+            why = "%d verdicts of round %d are missing" % (missing, number)
+        self._tell(number, why, missing)
+
+    def _tell(self, number, why, missing):
+        """Makes what the result says of the rounds."""
         self.info = {
             "rounds": number,
             "lines": len(self.lines),
@@ -160,6 +194,10 @@ class Rounds:
             **_left_out(self.explored),
         }
         self.info["notes"] = _note(self.info)
+        if missing:
+            self.info["doubt"] = missing
+            if self.shard:
+                self.info["notes"].append("Give this command again when other shards have ended.")
 
 
 def run(explored, checker, options, say):

@@ -110,11 +110,12 @@ class Progress:
 class Run:
     """Checks units in the VMs of a judge, and writes each verdict to a journal.
 
-    lines: the Lines that earlier checks read; a line of the journal has what is new in it."""
+    lines: the Lines that earlier checks read; a line of the journal has what is new in it; more:
+    members of each line."""
 
-    def __init__(self, judge, explored, promises, timeout, repeat, identity, lines=None):
+    def __init__(self, judge, explored, promises, timeout, repeat, identity, lines=None, more=None):
         self.judge, self.explored, self.promises = judge, explored, promises
-        self.lines = lines
+        self.lines, self.more = lines, more or {}
         self.timeout, self.repeat, self.identity = timeout, repeat, identity
         self.todo, self.found = queue.SimpleQueue(), queue.SimpleQueue()
         self.stop = threading.Event()
@@ -181,7 +182,7 @@ class Run:
                     one = dict(one, reads=self.lines.add(one.get("reads", ())))
                 if before is not None:
                     one = confirmed(one, before[verdicts.key_of({"image": unit.image, **more})])
-                journal.add(unit.image, check=self.identity, **one, **more)
+                journal.add(unit.image, check=self.identity, **one, **more, **self.more)
                 progress.add(one["verdict"])
                 failures = failures + 1 if one["verdict"] == "failed" else 0
                 if failures >= FAILURES_MAX:

@@ -6,7 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from . import check, check_nested, check_reads, check_report, compare, keep, merge, reduce
+from . import check, check_nested, check_reads, check_report, check_vm, compare, keep
+from . import keep_judge, merge, recoveries, reduce
 from .explored import Explored
 
 CHECK_TEXT = """Judges crash images: each is given to a shell script in a VM, whose status 0 means
@@ -25,14 +26,16 @@ checks failed; 5 and others: it did not work.  For a file of `crash keep`: 1: th
 it is gone, 125: it could not be judged."""
 
 MERGE_TEXT = """Joins the verdicts of checks with --shard, and writes the results that one check
-without shards would write.  OUT is a folder for them, which may be EXPLORED itself.  Of an EXPLORED
-folder all journals are taken; at least one is needed, or OUT has to be one.
+without shards would write, also of their recoveries (--nested).  OUT is a folder for them, which
+may be EXPLORED itself.  Of an EXPLORED folder all journals are taken; at least one is needed, or
+OUT has to be one.  With --reads these are the journals of checks with --reads.
 
 Exit status: as of crash check; 4 if verdicts are missing and no bug is known."""
 
 KEEP_TEXT = """Writes one file with everything that shows a bug again: the image and its base, the
 checker with its programs, and what it judged (docs/bug-format.md).  `crash check FILE` judges it
-again, in seconds and without the recording."""
+again, in seconds and without the recording.  If the file has a bug of a recovery, and the script or
+its programs are replaced, the power is cut again while these recover."""
 
 
 def say(text):
@@ -58,22 +61,26 @@ def _jobs(text):
 
 def do_check(args):
     if Path(args.explored).is_file():
-        return keep.judge(args, say)
+        return keep_judge.judge(args, say)
     explored = Explored(args.explored)
     checker = check.checker_of(args, explored)
     quiet = (lambda text: None) if args.json else say
+    if args.vm:
+        explored = check_vm.of(explored, args.vm, quiet)
     if args.reads:
         rounds = check_reads.run(explored, checker, args, quiet)
         parts = (rounds.explored, checker, rounds.selection, rounds.marks, rounds.done)
         return _judged(args, *parts, quiet, {"reads": rounds.info})
     selection = check.Selection(explored, args.platform, args.promises, args.limit, args.shard)
-    if not selection.total:
+    if not selection.units:
         say(
             "there is nothing to check: no image of %s is on %s"
             % (args.explored, ", ".join(selection.platforms) or "a platform that claims it")
         )
         return check.NO_VERDICT
-    if not selection.mine:  # so a shard that is done differs from one that failed
+    again = args.nested or args.nested_depth
+    follows = (args.nested_depth or 1) > 1  # images of other shards may lead to some of this one
+    if not selection.mine and not follows:  # so a shard that is done differs from one that failed
         say("shard %s has no images: those of %s are in others" % (args.shard, args.explored))
         return check.GOOD
     if not args.shard:  # what is there afterwards is of this check, also if it fails
@@ -83,7 +90,7 @@ def do_check(args):
     if args.compare:
         marks = compare.states(explored, selection.platforms[0], args.promises)
     nested = None
-    if args.nested or args.nested_depth:
+    if again:
         nested = check_nested.Nested(explored, checker, selection, args, quiet)
     platform, more = selection.platforms[0], {}
     with check.Judges(explored, checker, platform, args.jobs, quiet) as judges:
@@ -99,8 +106,11 @@ def _judged(args, explored, checker, selection, marks, done, quiet, more):
     if found["bugs"] and not args.no_reduce and not args.shard:
         if reduce.reduce_all(explored, checker, selection, found, marks, done, quiet):
             found = check_report.result(explored, checker, selection, done, marks, more)
-    if args.shard:
-        return _show(args, found)  # the files of results are those of all shards
+    if args.shard:  # the files of results are those of all shards
+        status = _show(args, found)
+        parts = sum(part.get("doubt", 0) for part in more.values())
+        empty = status == check.NO_VERDICT and not selection.mine and not parts
+        return check.GOOD if empty else status
     return _end(args, explored.folder, found)
 
 
@@ -123,17 +133,23 @@ def _end(args, folder, found, explored_folder=None):
 
 
 def do_merge(args):
-    found, explored_folder = merge.merge(Path(args.out), [Path(each) for each in args.parts])
-    return _end(args, Path(args.out), found, explored_folder)
+    out, parts = Path(args.out), [Path(each) for each in args.parts]
+    if args.reads:
+        found, place = merge.merge_reads(out, parts)
+        return _end(args, place, found)
+    found, explored_folder = merge.merge(out, parts)
+    return _end(args, out, found, explored_folder)
 
 
 def do_keep(args):
     explored = Explored(args.explored)
-    size = keep.keep(explored, args.bug, args.output)
+    number = args.bug or args.recovery_bug
+    size = keep.keep(explored, number, args.output, not args.bug)
     if args.json:
         print(json.dumps({"file": args.output, "bytes": size}, indent=1))
     else:
-        say("bug %d is in %s, %d octets" % (args.bug, args.output, size))
+        what = "bug" if args.bug else "recovery bug"
+        say("%s %d is in %s, %d octets" % (what, number, args.output, size))
     return 0
 
 
@@ -166,28 +182,28 @@ def _add_again(add_option):
     )
     add_option(
         "--nested-depth",
-        type=_positive(int, 1, check_nested.DEPTH_MAX),
+        type=_positive(int, 1, recoveries.DEPTH_MAX),
         metavar="N",
         help="so many cuts, one after the other, after the first one: with 2 the recoveries of "
         "images of recoveries are cut as well, and so on [1]; implies --nested",
     )
     add_option(
         "--nested-strategy",
-        default=check_nested.STRATEGY,
+        default=recoveries.STRATEGY,
         metavar="LIST",
         help="the images of a recovery, as of crash explore [%(default)s]",
     )
     add_option(
         "--nested-images",
         type=_positive(int, 1, 1 << 40),
-        default=check_nested.IMAGES,
+        default=recoveries.IMAGES_MOST,
         metavar="N",
         help="at most so many images of each recovery [%(default)s]",
     )
     add_option(
         "--nested-recoveries",
         type=_positive(int, 1, 1 << 40),
-        default=check_nested.RECOVERIES,
+        default=recoveries.RECOVERIES,
         metavar="N",
         help="of the images of each recovery at most so many are recovered and cut in turn, taken "
         "evenly [%(default)s]",
@@ -258,7 +274,21 @@ def _add_check(verbs, judging):
         metavar="N",
         help="check at most N images, taken evenly over the run",
     )
+    add_option(
+        "--vm",
+        metavar="NAME",
+        help="whose images are checked: another VM of the recording with persistent memory, such "
+        "as the requester; results are in EXPLORED/vm-NAME [the VM that was explored]",
+    )
     add_option("--shard", metavar="I/N", help="check the I-th of N parts of the images")
+    add_option(
+        "--wait",
+        type=_positive(float, 0.0, 1e6),
+        default=0.0,
+        metavar="S",
+        help="with --shard and --reads or --nested-depth: wait so many seconds for what other "
+        "shards have to find first [0: end, and go on when the command is given again]",
+    )
     add_option(
         "--journal",
         metavar="FILE",
@@ -281,6 +311,11 @@ def add(verbs, run, judging):
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--reads",
+        action="store_true",
+        help="join checks with --reads; results are in OUT/%s" % check_reads.FOLDER,
+    )
     parser.add_argument("out", metavar="OUT", help="the folder of the results")
     parser.add_argument("parts", nargs="+", metavar="EXPLORED|JOURNAL", help="what is joined")
     parser.set_defaults(run=judging(do_merge))
@@ -290,7 +325,11 @@ def add(verbs, run, judging):
         description=KEEP_TEXT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--bug", type=_positive(int, 1, 1 << 31), required=True, metavar="N")
+    group, number = parser.add_mutually_exclusive_group(required=True), _positive(int, 1, 1 << 31)
+    group.add_argument("--bug", type=number, metavar="N", help="of the bugs of images")
+    group.add_argument(
+        "--recovery-bug", type=number, metavar="N", help="of those of recoveries (--nested)"
+    )
     parser.add_argument("--output", required=True, metavar="FILE", help="the file")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("explored", metavar="EXPLORED", help="a folder that was checked")

@@ -132,10 +132,14 @@ class Window:
     steps: of each event behind which the first cut may have been, the number of the last mark that
     it has seen.  Has the methods of Marks, whatever event of the recovery a cut is behind."""
 
-    def __init__(self, marks, steps, done):
-        self.steps = steps
+    def __init__(self, steps, digests):
+        self.steps, self.digests = steps, digests
+
+    @classmethod
+    def of(cls, marks, steps, done):
+        """The states that are right behind all of these marks."""
         sets = [set(marks.allowed_at(step, done)) for step in steps]
-        self.digests = sorted(set.intersection(*sets))
+        return cls(steps, sorted(set.intersection(*sets)))
 
     def step(self, _behind):
         return self.steps[0]

@@ -131,6 +131,7 @@ class Explored:
         self.extents = self._extents(found)
         self.result = load(self.folder / RESULT) or {}
         self.run, self.target = (str(found.get(name, "")) for name in ("run", "target"))
+        self.start = None  # in place of content(), after the folder was moved
 
     def _extents(self, found):
         extents = found.get("extents")
@@ -171,8 +172,29 @@ class Explored:
         paths = [self.folder / str(each) for each in paths or ()]
         return paths if all(path.is_file() for path in paths) else []
 
+    def recording(self, why):
+        """What `crash explore` was given: a folder of traces, or one trace.  why: what for."""
+        traces = self.traces()
+        if not traces:
+            raise LabError("the recording that %s was made from is not there" % self.folder, why)
+        folder = traces[0].parent
+        found = {path.resolve() for path in folder.glob("*.trace")}
+        if found == {path.resolve() for path in traces}:
+            return folder
+        if len(traces) > 1:
+            raise LabError("%s has other traces than those that were explored" % folder)
+        return traces[0]
+
+    def options(self, dropped=()):
+        """The options of the exploration, without those of these names."""
+        given = self.result["source"].get("options") or []
+        rows = [row for row in zip(given[::2], given[1::2]) if row[0] not in dropped]
+        return [word for row in rows for word in row]
+
     def content(self):
         """The options of the exploration that say what the trace begins with."""
+        if self.start is not None:
+            return self.start
         found = self.result.get("source")
         words = found.get("options") if isinstance(found, dict) else None
         rows = zip((words or ())[::2], (words or ())[1::2])

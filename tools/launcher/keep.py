@@ -3,6 +3,7 @@
 
 docs/bug-format.md has the format.  A file may come from a stranger: it is read with bounds, and
 what it has is refused unless all of it makes sense.  Its script runs in a VM only.
+keep_judge.py judges it again.
 """
 import hashlib
 import json
@@ -11,18 +12,16 @@ import re
 import shlex
 import struct
 import tempfile
-import traceback
 import zlib
 from pathlib import Path
 
-from . import check, check_report, explore, images, verdicts
-from .check_lab import CheckLab
-from .check_run import check_unit
-from .errors import EXEC_FAILED, LabError, UsageError
-from .explored import IMAGES, PROMISES, Explored, Unit, extent_of, is_occurrence, load
+from . import check, check_report, explore, images, recoveries
+from .errors import LabError, UsageError
+from .explored import IMAGES, PROMISES, START, Explored, extent_of, is_occurrence, load
 from .options import KERNELS
 
-MAGIC, VERSION = b"SGKEPT\r\n", 1
+MAGIC, VERSION = b"SGKEPT\r\n", 2
+VERSIONS = (1, VERSION)  # 1: without recoveries
 OPENING = struct.Struct(
     "<8sIIQQ32s"
 )  # magic, version, 0, octets of the head and behind it, SHA-256
@@ -36,7 +35,7 @@ VM_OPTIONS = ("--image", "--kernel", "--accel", "--boot-snapshot", "--timeout")
 VM_VALUES = re.compile(
     "(%s|[0-9.]+)\\Z" % "|".join((*images.IMAGES, *KERNELS, "auto", "tcg", "kvm"))
 )
-BUG, GONE, NO_VERDICT = 1, 0, EXEC_FAILED
+NESTED_MAX = 1 << 20  # images and recoveries of a recovery bug
 
 
 def foreign(vm_arguments):
@@ -88,24 +87,23 @@ def _pack(name, pieces, out):
     return {"name": name, "octets": size, "packed": out.tell() - begin}
 
 
-def _bug(explored, number):
-    found = load(explored.folder / check_report.RESULT, "crash check")
+def _bug(explored, number, recovery):
+    """(content of check.json, bug) of a number.  recovery: of those of recoveries."""
+    path = explored.folder / check_report.RESULT
+    found = load(path, "crash check")
     if found is None:
         raise UsageError(
             "%s was not checked" % explored.folder, "./staghorn crash check finds its bugs"
         )
     try:
-        bugs = [bug for bug in found["bugs"] if bug["number"] == number]
+        rows = (found.get("nested") or {"bugs": []})["bugs"] if recovery else found["bugs"]
+        bugs = [bug for bug in rows if bug["number"] == number]
         if not bugs:
-            raise UsageError(
-                "%s has %d bugs, and no bug %d"
-                % (*(explored.folder / check_report.RESULT, len(found["bugs"]), number),)
-            )
+            what = "recovery bug" if recovery else "bug"
+            raise UsageError("%s has %d %ss, and no %s %d" % (path, len(rows), what, what, number))
         return found, bugs[0]
-    except (KeyError, TypeError):
-        raise LabError(
-            "%s is not what crash check writes" % (explored.folder / check_report.RESULT)
-        )
+    except (KeyError, TypeError, AttributeError):
+        raise LabError("%s is not what crash check writes" % path)
 
 
 def _allowed(bug, explored):
@@ -117,7 +115,7 @@ def _allowed(bug, explored):
     return bug["allowed"]
 
 
-def _head(explored, checker, found, bug):
+def _head(explored, checker, bug):
     example = dict(bug["example"], **(bug["minimal"] or {}))
     promises = explored.promises()[: example["promises"] or 0]
     return {
@@ -147,9 +145,42 @@ def _head(explored, checker, found, bug):
     }
 
 
-def keep(explored, number, output):
-    """Writes the file of a bug; returns its octets."""
-    found, bug = _bug(explored, number)
+def _recovery(found, bug, head):
+    """What a bug of a recovery needs to be repeated: the cuts before the last one, and how their
+    recoveries were explored."""
+    strategy, limits = found["nested"]["strategy"], found["nested"]["limits"]
+    if not recoveries.STRATEGIES.match(strategy):
+        raise UsageError("crash keep: a kept bug cannot have the strategy %s" % strategy)
+    last = head["occurrence"]
+    cuts = [
+        {
+            **{name: one[name] for name in ("image", "behind", "plan")},
+            "promises": last["promises"],
+            "platforms": list(dict.fromkeys([one["platform"], *last["platforms"]])),
+        }
+        for one in bug["cuts"]
+    ]
+    return {
+        "cuts": cuts,
+        "strategy": strategy,
+        "images": min(limits["images"], NESTED_MAX),
+        "recoveries": min(limits["recoveries"], NESTED_MAX),
+        "step": bug["step"],
+    }
+
+
+def _files(explored, bug, head):
+    """[(part, path or "")]: the image that is judged, and that of the first cut."""
+    image = head["occurrence"]["image"]
+    if not head["recovery"]:
+        return [("image", explored.path(image))]
+    inner = Explored(explored.folder / bug["folder"] / "explored")
+    first = head["recovery"]["cuts"][0]["image"]
+    return [("image", inner.path(image)), ("first", explored.path(first))]
+
+
+def _saved(explored, found):
+    """The checker of a result, if it may be kept."""
     checker = check.saved(explored.folder / check.FOLDER)
     if not checker or checker.settings() != found["checker"]:
         raise LabError("%s has another checker than its results" % explored.folder)
@@ -159,11 +190,23 @@ def keep(explored, number, output):
             "crash keep: the checker's VM had %s, which a kept bug cannot have" % word,
             "It can have " + ", ".join(VM_OPTIONS),
         )
-    head = _head(explored, checker, found, bug)
-    path = explored.path(head["occurrence"]["image"])
+    return checker
+
+
+def keep(explored, number, output, recovery=False):
+    """Writes the file of a bug, or of one of a recovery; returns its octets."""
+    found, bug = _bug(explored, number, recovery)
+    checker = _saved(explored, found)
+    try:
+        head = _head(explored, checker, bug)
+        head["recovery"] = _recovery(found, bug, head) if recovery else None
+    except (KeyError, TypeError):
+        raise LabError("%s is not what crash check writes" % explored.folder)
     try:
         with tempfile.TemporaryFile() as parts:
-            rows = [_pack("image", _octets(path) if path else (), parts)]
+            rows = []
+            for name, path in _files(explored, bug, head):
+                rows.append(_pack(name, _octets(path) if path else (), parts))
             for i, (file, _) in enumerate(checker.copies):
                 rows.append(_pack("copy-%d" % i, _octets(file), parts))
             for i, extent in enumerate(explored.extents):
@@ -203,7 +246,7 @@ def _opened(path, file):
     if len(opening) < OPENING.size or opening[:8] != MAGIC:
         raise _wrong(path, "is no file of crash keep")
     _, version, zero, head, rest, digest = OPENING.unpack(opening)
-    if version != VERSION or zero:
+    if version not in VERSIONS or zero:
         raise _wrong(path, "has version %d, and this program knows %d" % (version, VERSION))
     if head > HEAD_MAX or rest > FILE_MAX:
         raise _wrong(path, "is larger than a kept bug may be")
@@ -224,6 +267,8 @@ def _opened(path, file):
         text = None
     if not isinstance(text, dict):
         raise _wrong(path, "has a head that is not JSON")
+    if version == 1:
+        text["recovery"] = None
     return text
 
 
@@ -265,34 +310,46 @@ def _unpack_base(path, pieces, target, size):
         raise _wrong(path, "has a base with half a page")
 
 
+def _is_recovery(found):
+    """Whether the head's member `recovery` has what _recovery() writes."""
+    if found is None:
+        return True
+    cuts, numbers = found["cuts"], [found["images"], found["recoveries"]]
+    good = isinstance(found["strategy"], str) and recoveries.STRATEGIES.match(found["strategy"])
+    good = good and 1 <= len(cuts) <= recoveries.DEPTH_MAX and all(map(is_occurrence, cuts))
+    good = good and not any("outer" in one or "deviations" in one for one in cuts)
+    good = good and all(type(n) is int and 1 <= n <= NESTED_MAX for n in numbers)
+    return good and (found["step"] is None or type(found["step"]) is int)
+
+
+def _is_checker(one):
+    """Whether the head's member `checker` has what Checker.settings() writes."""
+    copies, words = one["copies"], one["vm-arguments"]
+    texts = [one["script"], one["setup"], one["memory"], *words]
+    good = len(copies) <= check.COPIES_MAX and all(isinstance(text, str) for text in texts)
+    good = good and all(each["path"].startswith("/") for each in copies)
+    good = good and all(0 <= each["mode"] <= 0o777 for each in copies)
+    good = good and not foreign(words) and isinstance(one["cpus"], int)
+    return good and 0 < one["timeout"] <= 86400
+
+
 def _checked_head(path, head):
     """The head, whose members have their types; else an error."""
     try:
-        copies = head["checker"]["copies"]
-        names = ["image", *("copy-%d" % i for i in range(len(copies)))]
+        names = ["image", *(["first"] if head["recovery"] is not None else [])]
+        names += ["copy-%d" % i for i in range(len(head["checker"]["copies"]))]
         names += ["base-%d" % i for i in range(len(head["extents"]))]
         rows = head["parts"]
         good = [row["name"] for row in rows] == names and 1 <= len(head["extents"]) <= 16
-        good = good and len(copies) <= check.COPIES_MAX and is_occurrence(head["occurrence"])
         for row in rows:
             good = good and all(
                 isinstance(row[key], int) and 0 <= row[key] <= PART_MAX
                 for key in ("octets", "packed")
             )
-        good = good and all(one["path"].startswith("/") for one in copies)
-        good = good and all(0 <= one["mode"] <= 0o777 for one in copies)
-        checker = head["checker"]
-        texts = (
-            checker["script"],
-            checker["setup"],
-            checker["memory"],
-            head["expected"]["verdict"],
-        )
-        good = good and all(isinstance(text, str) for text in texts)
-        good = good and all(isinstance(text, str) for text in checker["vm-arguments"])
-        good = good and not foreign(checker["vm-arguments"])
-        good = good and isinstance(checker["cpus"], int)
-        good = good and 0 < checker["timeout"] <= 86400 and isinstance(head["promises"], list)
+        good = good and is_occurrence(head["occurrence"]) and "outer" not in head["occurrence"]
+        good = good and _is_checker(head["checker"]) and _is_recovery(head["recovery"])
+        good = good and isinstance(head["expected"]["verdict"], str)
+        good = good and isinstance(head["promises"], list)
         good = good and all(isinstance(each, dict) for each in head["promises"])
         good = good and isinstance(head["expected"]["allowed"] or [], list)
     except (KeyError, TypeError, AttributeError):
@@ -322,7 +379,8 @@ def unpack(path, folder):
                 target = folder / "base" / ("%s.raw" % number)
                 _unpack_base(path, pieces, target, extents[int(number)]["size"])
                 continue
-            target = folder / "images" / (head["occurrence"]["image"] + ".image")
+            one = head["recovery"]["cuts"][0] if kind == "first" else head["occurrence"]
+            target = folder / "images" / (one["image"] + ".image")
             if kind == "copy":
                 target = folder / check.FOLDER / number
             with open(target, "wb") as out:
@@ -330,12 +388,13 @@ def unpack(path, folder):
                     out.write(piece)
             if kind == "copy":
                 target.chmod(copies[int(number)]["mode"])
-            elif not row["octets"]:
+            elif one["image"] == START:
                 target.unlink()  # the content at the start has no image
         if file.read(1):
             raise _wrong(path, "has octets behind its parts")
     texts = {"run": head["run"], "target": head["target"]}
-    found = {"version": 1, **texts, "extents": extents, "images": [head["occurrence"]]}
+    first = head["recovery"]["cuts"][0] if head["recovery"] else head["occurrence"]
+    found = {"version": 1, **texts, "extents": extents, "images": [first]}
     explore.write(folder / IMAGES, json.dumps(found))
     explore.write(folder / PROMISES, json.dumps({"promises": head["promises"]}))
     return head, _checker(head, folder)
@@ -353,86 +412,3 @@ def _checker(head, folder):
         cpus=one["cpus"],
         vm_arguments=one["vm-arguments"],
     )
-
-
-# -- judging again
-
-
-def changed(checker, args):
-    """The kept checker, with what the user's options replace: programs by their paths."""
-    new = check.copies_of(args.copy)
-    paths = [path for _, path in new]
-    copies = [each for each in checker.copies if each[1] not in paths] + new
-    script, setup = check.texts_of(args)
-    return check.Checker(
-        checker.script if script is None else script,
-        checker.setup if setup is None else setup,
-        copies,
-        timeout=args.timeout or checker.timeout,
-        memory=args.memory or checker.memory,
-        cpus=args.cpus or checker.cpus,
-        vm_arguments=args.vm_arg or checker.vm_arguments,
-    )
-
-
-def verdict(head, one):
-    """(exit status, sentence) of a line of verdict about a kept bug."""
-    expected = head["expected"]
-    if one["verdict"] in ("failed", "unsteady"):
-        return NO_VERDICT, "it cannot be judged (%s): %s" % (one["verdict"], one["output"].strip())
-    if one["verdict"] in verdicts.BUGS:
-        same = (one["verdict"], one["status"]) == (expected["verdict"], expected["status"])
-        return BUG, "the bug is there" if same else (
-            "the image is bad in another way: %s, status %s, instead of %s, status %s"
-            % (one["verdict"], one["status"], expected["verdict"], expected["status"])
-        )
-    if expected["verdict"] == check_report.STATE and one["digest"] not in expected["allowed"]:
-        return BUG, "the bug is there: the state is neither of the right ones"
-    return GONE, "the bug is gone: the image is good"
-
-
-def judge(args, say):
-    """`crash check FILE`; returns the exit status."""
-    try:
-        for name, text in (
-            ("platform", args.platform),
-            ("shard", args.shard),
-            ("journal", args.journal),
-            ("limit", args.limit),
-        ):
-            if text:
-                raise UsageError("crash check: --%s has no meaning for a kept bug" % name)
-        with tempfile.TemporaryDirectory(prefix="staghorn-kept-") as folder:
-            return _judge(args, Path(folder), say)
-    except LabError as error:
-        error.status = NO_VERDICT  # to `git bisect run`, others would be a verdict
-        raise
-    except OSError as error:
-        raise LabError(
-            "%s: %s" % (error.filename or args.explored, error.strerror), None, NO_VERDICT
-        )
-    except Exception:  # a mistake of ours
-        traceback.print_exc()
-        return NO_VERDICT
-
-
-def _judge(args, folder, say):
-    head, checker = unpack(args.explored, folder)
-    checker = changed(checker, args)
-    explored = Explored(folder)
-    occurrence = head["occurrence"]
-    promises = [check.promise_line(each) for each in explored.promises()]
-    number = occurrence["promises"] if head["with-promises"] else None
-    unit = Unit(occurrence["image"], number, (occurrence,))
-    quiet = (lambda text: None) if args.json else say
-    with CheckLab(explored.extents, occurrence["platforms"][0], checker, 1, quiet) as lab:
-        vm = lab.start(lab.vms[0])
-        one = check_unit(vm, explored, unit, promises, checker.timeout, args.repeat)
-    status, sentence = verdict(head, one)
-    if args.json:
-        found = {"version": 1, "status": status, "text": sentence, **one, "cause": head["cause"]}
-        print(json.dumps(found, indent=1))
-    else:
-        print(sentence)
-        print(one["output"].rstrip())
-    return status

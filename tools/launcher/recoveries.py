@@ -1,21 +1,65 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recoveries from a power cut that are cut in turn: which there are, and what became of them.
+"""Recoveries from a power cut that are cut in turn: which there are, depth by depth.
 
 A recovery is what the checker does about one image.  Its key in the journal is that of the image,
 with what is demanded of it: so the same recovery is recorded once, wherever its image was found.
-check_nested.py records and explores recoveries; its results are made here.
+A line of the journal about a recovery has all of its good images as candidates.  Which of these are
+recovered in turn depends on nothing but the lines of their whole depth, in the order of that depth:
+so all shards choose the same ones, whoever recorded what and when.  A recovery belongs to the shard
+of its image's hash, as a check of that image would.
+
+check_nested.py records and explores recoveries; nested_result.py says what became of them.
 """
+import re
 from collections import namedtuple
 
 from . import verdicts
-from .explored import START, Unit, is_occurrence
+from .explored import START, Unit, evenly, is_occurrence
 
 FOLDER = "nested"
-IMAGES = "again"  # images whose recoveries are cut in turn, within FOLDER
+IMAGES = "again"  # images whose recoveries may be cut in turn, within FOLDER
+STRATEGY, IMAGES_MOST, RECOVERIES, DEPTH_MAX = "only,all-but", 1000, 10, 16
+# Strategies that need no file.
+WORD = r"(only|all-but|exhaustive|cluster(:\d{1,9})?|random(:\d{1,9}(:\d{1,20})?)?)"
+STRATEGIES = re.compile(r"%s(,%s)*\Z" % (WORD, WORD))
 
 # unit: of the image; steps: of --compare, the marks behind which the first cut may have been, or
 # None; path: the image's file, or "" for the content at the start
 Recovery = namedtuple("Recovery", "unit steps path")
+
+
+class Settings(namedtuple("Settings", "strategy images depth recoveries")):
+    """The options of --nested: strategy of each recovery, at most so many images of it, cuts after
+    the first one, and how many of its good images are recovered in turn."""
+
+    def identity(self):
+        """What distinguishes the lines of the journal, besides the checker."""
+        text = self.strategy + ":%d" % self.images
+        if self.depth > 1:  # "all": lines have all candidates
+            text += ":%d:%d:all" % (self.depth, self.recoveries)
+        return text
+
+
+def settings_of(args):
+    """The Settings of the command's options, or None without --nested."""
+    if not args.nested and not args.nested_depth:
+        return None
+    return Settings(
+        args.nested_strategy, args.nested_images, args.nested_depth or 1, args.nested_recoveries
+    )
+
+
+def settings_restored(found):
+    """The Settings of their JSON, or None; KeyError if nobody writes that."""
+    if found is None:
+        return None
+    rest = [found[name] for name in ("images", "depth", "recoveries")]
+    good = isinstance(found["strategy"], str) and all(
+        isinstance(n, int) and not isinstance(n, bool) for n in rest
+    )
+    if not good or min(rest) < 1 or max(rest) > 1 << 40 or found["depth"] > DEPTH_MAX:
+        raise KeyError("nested")
+    return Settings(found["strategy"], *rest)
 
 
 def key(recovery):
@@ -52,59 +96,75 @@ def platforms(unit):
     return list(dict.fromkeys(x for one in unit.occurrences for x in one["platforms"]))
 
 
-def again(unit):
-    """A good image of a recovery in the journal: its recovery is cut, too."""
-    one = {name: value for name, value in unit.occurrences[0].items() if name != "deviations"}
-    return dict(one, platforms=platforms(unit))
+def candidate(unit):
+    """A good image of a recovery, for the journal: its recovery may be cut, too."""
+    one = unit.occurrences[0]
+    row = {name: value for name, value in one.items() if name not in ("deviations", "outer")}
+    return dict(row, platforms=platforms(unit))
 
 
 def restored(one, parent, folder):
-    """The Recovery of what again() made."""
-    chain = [one]
-    while isinstance(chain[-1], dict) and "outer" in chain[-1]:
-        chain.append(chain[-1]["outer"])
-    if not all(map(is_occurrence, chain)):
-        raise KeyError("again")
+    """The Recovery of what candidate() made of an image of the recovery `parent`."""
+    if not is_occurrence(one) or "outer" in one:
+        raise KeyError("candidates")
     path = folder / FOLDER / IMAGES / (one["image"] + ".image")
     path = "" if one["image"] == START else path
-    return Recovery(Unit(one["image"], parent.unit.promises, (one,)), parent.steps, path)
+    occurrence = dict(one, outer=parent.unit.occurrences[0])
+    return Recovery(Unit(one["image"], parent.unit.promises, (occurrence,)), parent.steps, path)
 
 
-# -- results
+def first_level(explored, units, done, marks):
+    """The recoveries of the good ones of these units."""
+    found = []
+    for unit in units:
+        one = done.get(verdicts.key_of({"image": unit.image, "promises": unit.promises}))
+        if not one or one["verdict"] != "good" or (marks and marks.wrong(unit, one, done)):
+            continue
+        steps = None
+        if marks:
+            steps = tuple(sorted({marks.step(x["behind"]) for x in unit.occurrences}))
+        found.append(Recovery(unit, steps, explored.path(unit.image)))
+    return found
 
 
-def counted(rows):
-    """Sums over what the journal has of some recoveries."""
-    names = {}
-    for row in rows:
-        for name, count in row["verdicts"].items():
-            names[name] = names.get(name, 0) + count
-    sums = ("events", "images", "left-out", "again-left-out", "again-same")
-    return {
-        "recoveries": len(rows),
-        "verdicts": names,
-        **{name: sum(row[name] for row in rows) for name in sums},
-    }
+class Levels:
+    """All recoveries, depth by depth, as far as the lines of the journals say.
 
+    all: a list of recoveries for each depth; again: of each the numbers again-left-out and
+    again-same; missing: recoveries of the last depth without a line, if others follow from them."""
 
-def notes(found, unsteady):
-    """What makes the result less than it seems, as sentences."""
-    sentences = []
-    if not found["recoveries"]:
-        sentences.append("No recovery was recorded, because no image is good.")
-    if unsteady:
-        sentences.append("%d recoveries were not good when they were recorded." % unsteady)
-    if found["doubt"] > unsteady:
-        sentences.append(
-            "%d images of recoveries have no certain verdict." % (found["doubt"] - unsteady)
-        )
-    if found["left-out"]:
-        sentences.append(
-            "%d crash points of recoveries were left out (--nested-images)." % found["left-out"]
-        )
-    if found["again-left-out"]:
-        sentences.append(
-            "%d recoveries of images of recoveries were left out (--nested-recoveries)."
-            % found["again-left-out"]
-        )
-    return sentences
+    def __init__(self, first, settings, lines, folder):
+        self.settings, self.lines, self.folder = settings, lines, folder
+        self.all, self.again, self.missing = [first], [], 0
+        self.seen = {key(each) for each in first}
+        while self._descend():
+            pass
+
+    def _descend(self):
+        """Finds the next depth; False if there is none, or it is not known yet."""
+        self.again.append({"again-left-out": 0, "again-same": 0})
+        if len(self.all) >= self.settings.depth:
+            return False
+        self.missing = sum(key(each) not in self.lines for each in self.all[-1])
+        if self.missing:
+            return False
+        following = []
+        for recovery in self.all[-1]:
+            following += self._following(recovery)
+        if following:
+            self.all.append(following)
+        return bool(following)
+
+    def _following(self, recovery):
+        """Of which good images of a recovery the recoveries are cut, too."""
+        rows = self.lines[key(recovery)].get("nested", {}).get("candidates", ())
+        found = {}
+        for each in rows:
+            further = restored(each, recovery, self.folder)
+            found[key(further)] = further
+        rest = [name for name in found if name not in self.seen]
+        chosen = evenly(rest, self.settings.recoveries)
+        self.seen.update(chosen)
+        self.again[-1]["again-left-out"] += len(rest) - len(chosen)
+        self.again[-1]["again-same"] += len(found) - len(rest)
+        return [found[name] for name in chosen]

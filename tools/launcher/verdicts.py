@@ -8,7 +8,8 @@ So a check goes on where it ended, and files of several checkers can be merged.
 A line has these members: image (its hash), verdict (one of VERDICTS), status (exit status of the
 checker, or null), output (its last octets), ms (time of the check), attempts.  Lines of `crash
 check` also have check (which checker it was), digest (of the whole output), and promises if it was
-told how many promises were in force: the same image with other demands is another check.
+told how many promises were in force: the same image with other demands is another check.  With
+--reads they have reads (lines that earlier checks of the same journal did not read) and round.
 """
 import contextlib
 import errno
@@ -77,9 +78,19 @@ def read(path):
 
 
 def joined(one, other):
-    """One verdict from two about the same image."""
+    """One verdict from two about the same image.  What one of them has read does not get lost."""
     if one is None or other is None or one == other:
         return one or other
+    more = {}
+    if "reads" in one or "reads" in other:
+        more["reads"] = one.get("reads", []) + other.get("reads", [])
+    if "round" in one and "round" in other:
+        more["round"] = min(one["round"], other["round"])
+    return {**_chosen(one, other), **more}
+
+
+def _chosen(one, other):
+    """The verdict of two about the same image."""
     if "failed" in (one["verdict"], other["verdict"]):  # the tool's failure is no verdict
         return other if one["verdict"] == "failed" else one
     both = one if VERDICTS.index(one["verdict"]) > VERDICTS.index(other["verdict"]) else other

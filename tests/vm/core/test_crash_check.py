@@ -216,6 +216,71 @@ class CrashCheck(labtest.LabCase):
         for name in ("check-junit.xml", "report.html"):
             self.assertEqual((parts / name).read_bytes(), (whole / name).read_bytes())
 
+    def in_shards(self, explored, *options, script, merge=()):
+        """Gives the commands of two shards until nothing is missing; the folder of results."""
+        place = explored / "reads" if merge else explored
+        for _ in range(12):
+            for i in (1, 2):
+                words = self.words(explored, *options, "--shard", "%d/2" % i, script=script)
+                self.lab.run(*words, status=None, timeout=LIMIT)
+            self.lab.run("crash", "merge", *merge, explored, explored, status=None)
+            text = (place / "check.json").read_text()
+            if "have not been" not in text and "are missing" not in text:
+                return place
+        raise AssertionError("the shards do not come to an end: " + text[-2000:])
+
+    def same_results(self, whole, parts):
+        """The results are equal, octet by octet."""
+        for name in ("check.json", "check-junit.xml"):
+            self.assertEqual((parts / name).read_bytes(), (whole / name).read_bytes(), name)
+
+    @labtest.long
+    def test_reads_shards(self):
+        """Shards with --reads are one check with --reads, file by file"""
+        whole, parts = self.copy("at-once"), self.copy("at-once")
+        self.check(whole, "--reads", "--no-reduce", status=1, script=MIRROR)
+        place = self.in_shards(parts, "--reads", script=MIRROR, merge=("--reads",))
+        self.same_results(whole / "reads", place)
+        # A check of all then only makes the minimal examples.
+        found = self.check(parts, "--reads", status=1, script=MIRROR)
+        (bug,) = found["bugs"]
+        self.assertEqual(len(bug["minimal"]["deviations"]), 2, bug)
+
+    @labtest.long
+    def test_nested_shards(self):
+        """Shards with --nested-depth find what one check does, and each recovery once"""
+        script, few = UNDO + "impatient", ("--nested-depth", 2, "--limit", 8)
+        whole, parts = self.copy("undo"), self.copy("undo")
+        wanted = self.check(whole, "--no-reduce", *few, status=1, script=script)["nested"]
+        place = self.in_shards(parts, *few, script=script)
+        nested = json.loads((place / "check.json").read_text())["nested"]
+        # What a recovery does in a VM is not the same each time, event by event.
+        self.assertEqual(nested["depths"][0]["recoveries"], wanted["depths"][0]["recoveries"])
+        self.assertEqual({bug["depth"] for bug in nested["bugs"]}, {2})
+        lines = [x.read_text().splitlines() for x in sorted(parts.glob("nested-*-of-2.jsonl"))]
+        names = [json.loads(line)["image"] for part in lines for line in part]
+        self.assertEqual(len(lines), 2)
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual(len(names), nested["recoveries"])
+
+    @labtest.long
+    def test_kept_recovery(self):
+        """A kept bug of a recovery is there, and gone with a recovery that may begin anew"""
+        explored, kept = self.copy("undo"), self.place / "kept-recovery"
+        self.check(explored, "--nested", "--limit", 12, status=1, script=UNDO + "hasty")
+        self.lab.run("crash", "keep", explored, "--recovery-bug", "1", "--output", kept)
+        self.assertLess(kept.stat().st_size, 1 << 20)
+        shutil.rmtree(explored)
+        again = ("crash", "check", *VM)
+        found = self.lab.run(*again, kept, status=1, timeout=LIMIT)
+        self.assertIn("the bug is there", found.out)
+        found = self.lab.run(*again, "--nested", kept, status=1, timeout=LIMIT)
+        self.assertIn("the bug is there", found.out)
+        words = (*again, "--script", UNDO + "recover", kept)
+        found = self.lab.run(*words, status=0, timeout=LIMIT)
+        self.assertIn("images of 1 recoveries are good", found.out)
+        self.assertEqual(self.labs(), [])
+
     @labtest.long
     def test_ends(self):
         """Hang, panic, reboot and switching off are verdicts about an image"""
