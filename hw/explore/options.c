@@ -17,6 +17,8 @@ static const char usage[] =
     "  --target NAME     the machine whose memory is examined; needed if several have some\n"
     "  --domain LIST     none, adr, eadr, whole or all (all)\n"
     "  --ddio LIST       on, off or all (all)\n"
+    "  --arrivals WHEN   data under way to a line come behind what others store there meanwhile\n"
+    "                    (late), or before (early); early makes no images (late)\n"
     "  --acks LIST       what counts as an acknowledgement: flush, write, send, read, atomic,\n"
     "                    acknowledged, durable, state; marks are the last three (flush,marks)\n"
     "  --strategy LIST   images to write: exhaustive, only, all-but, random[:N[:SEED]], reads\n"
@@ -128,8 +130,24 @@ static bool parse_words(const char *list, struct sg_explore_options *o, bool ack
 }
 
 struct texts {
-    const char *domain, *ddio, *acks, *strategy;
+    const char *domain, *ddio, *acks, *strategy, *arrivals;
 };
+
+/* Plans name the questions of cuts behind late arrivals, and images name plans. */
+static bool parse_arrivals(struct sg_explore_options *o, const struct texts *t, int *status)
+{
+    o->early = strcmp(t->arrivals, "early") == 0;
+    if (!o->early && strcmp(t->arrivals, "late") != 0) {
+        return complain(status, "--arrivals is late or early", t->arrivals);
+    }
+    if (o->early && (t->strategy || o->plans)) {
+        return complain(status, "--arrivals early makes no images", NULL);
+    }
+    for (unsigned i = 0; i < o->platforms; i++) {
+        o->platform[i].early = o->early;
+    }
+    return true;
+}
 
 static bool parse_texts(struct sg_explore_options *o, const struct texts *t, int *status)
 {
@@ -138,6 +156,9 @@ static bool parse_texts(struct sg_explore_options *o, const struct texts *t, int
     o->platforms = sg_crash_platforms_parse(t->domain, t->ddio, o->platform, &wrong);
     if (!o->platforms) {
         return complain(status, wrong, NULL);
+    }
+    if (!parse_arrivals(o, t, status)) {
+        return false;
     }
     if (!parse_words(t->acks, o, true)) {
         return complain(status, "an unknown kind of acknowledgement", t->acks);
@@ -174,9 +195,9 @@ static bool take_text(int c, struct sg_explore_options *o, struct texts *t)
         char c;
         const char **to;
     } row[] = {
-        { 'o', &o->out },      { 't', &o->target }, { 'd', &t->domain },
-        { 'i', &t->ddio },     { 'a', &t->acks },   { 'p', &o->plans },
-        { 's', &t->strategy }, { 'r', &o->reads },  { 'n', &o->onto },
+        { 'o', &o->out },  { 't', &o->target },   { 'd', &t->domain },   { 'i', &t->ddio },
+        { 'a', &t->acks }, { 'p', &o->plans },    { 's', &t->strategy }, { 'r', &o->reads },
+        { 'n', &o->onto }, { 'w', &t->arrivals },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(row); i++) {
@@ -195,6 +216,7 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
         { "target", required_argument, NULL, 't' },
         { "domain", required_argument, NULL, 'd' },
         { "ddio", required_argument, NULL, 'i' },
+        { "arrivals", required_argument, NULL, 'w' },
         { "acks", required_argument, NULL, 'a' },
         { "strategy", required_argument, NULL, 's' },
         { "max-images", required_argument, NULL, 'm' },
@@ -206,7 +228,9 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
     };
-    struct texts texts = { .domain = "all", .ddio = "all", .acks = "flush,marks" };
+    struct texts texts = {
+        .domain = "all", .ddio = "all", .acks = "flush,marks", .arrivals = "late"
+    };
     int c;
 
     *o = (struct sg_explore_options){

@@ -21,6 +21,7 @@ struct sg_explore_options {
     const char *target; /* a machine's name; NULL: the only one with persistent memory */
     struct sg_crash_platform platform[SG_CRASH_PLATFORMS];
     unsigned platforms;
+    bool early;    /* each of them */
     unsigned acks; /* set of bits 1 << enum sg_crash_ack */
     struct sg_crash_strategies strategies;
     const char *base[SG_TRACE_EXTENTS]; /* "NAME=FILE" */

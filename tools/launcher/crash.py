@@ -82,7 +82,7 @@ def _start_options(args):
 
 def do_explore(args):
     options = _start_options(args)
-    for name in ("target", "domain", "ddio", "acks", "strategy", "max_images") + READS:
+    for name in ("target", "domain", "ddio", "arrivals", "acks", "strategy", "max_images") + READS:
         value = getattr(args, name)
         if value is not None:
             options += ["--" + name.replace("_", "-"), str(value)]
@@ -209,6 +209,12 @@ def _add_explore(verbs):
     add_option("--target", metavar="VM", help="whose power fails, if several have NVDIMMs")
     add_option("--domain", metavar="LIST", help="none, adr, eadr, whole [all]")
     add_option("--ddio", metavar="LIST", help="on, off [all]")
+    add_option(
+        "--arrivals",
+        metavar="WHEN",
+        help="data under way to a line come behind what others store there: late; or before: early"
+        " [late]",
+    )
     add_option(
         "--acks",
         metavar="LIST",

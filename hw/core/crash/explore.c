@@ -316,6 +316,7 @@ static const char *start_run(struct sg_crash_explorer *x, unsigned i)
     r->replay = sg_crash_replay_new_for(header, &config, &limits, &wrong);
     if (r->replay) {
         r->p = sg_crash_replay_domain(r->replay);
+        sg_persist_arrivals(r->p, sg_crash_platform_arrivals(&r->verdict.platform), NULL);
         sg_crash_numbers_init(&r->numbers, sg_persist_seq(r->p));
     }
     return wrong;

@@ -86,6 +86,16 @@ void sg_crash_platform_settings(const struct sg_crash_platform *platform,
     sg_persist_limits_exact(limits);
 }
 
+static uint32_t all_of_it(void *opaque, const struct sg_persist_choice *q)
+{
+    return q->n - 1;
+}
+
+sg_persist_choose *sg_crash_platform_arrivals(const struct sg_crash_platform *platform)
+{
+    return platform->early ? all_of_it : NULL;
+}
+
 enum sg_crash_told sg_crash_told_parse(const char *text)
 {
     const char *at = text ? strstr(text, persistence) : NULL;

@@ -18,6 +18,7 @@
 struct sg_crash_platform {
     uint8_t domain; /* enum sg_persist_domain */
     bool ddio;
+    bool early; /* what is under way to a line arrives before a store of somebody else to it */
 };
 
 enum {
@@ -41,6 +42,9 @@ unsigned sg_crash_platforms_parse(const char *domains, const char *ddio,
 /* The settings of a domain that is this platform, at its laziest. */
 void sg_crash_platform_settings(const struct sg_crash_platform *platform,
                                 struct sg_persist_config *config, struct sg_persist_limits *limits);
+
+/* When data arrive on it: for sg_persist_arrivals(). */
+sg_persist_choose *sg_crash_platform_arrivals(const struct sg_crash_platform *platform);
 
 /* ---- What the guest was told ---- */
 

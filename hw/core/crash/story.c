@@ -185,6 +185,7 @@ static const char *start_run(struct story_run *r, const struct sg_crash_explorat
         r->replay = sg_crash_replay_new_for(what->header, &config, &limits, &wrong);
         if (r->replay) {
             r->p = sg_crash_replay_domain(r->replay);
+            sg_persist_arrivals(r->p, sg_crash_platform_arrivals(&what->platform[i]), NULL);
             sg_crash_numbers_init(&r->numbers, sg_persist_seq(r->p));
         }
     }

@@ -19,6 +19,7 @@
  * left is the media's value.
  */
 #include "persist/certain.h"
+#include "persist/segments.h"
 #include "persist/view.h"
 
 enum { IN_PIECE = UINT32_MAX };

@@ -2,8 +2,8 @@
 /*
  * Questions about all cuts of one instant at once, for those who explore them.
  *
- * Is something certain?  What could cuts decide?  A second domain, to cut it.  Nothing here changes
- * the domain, and no image is made.
+ * Is something certain?  What could cuts decide?  When does something arrive?  A second domain, to
+ * cut it.  Nothing here changes the domain, and no image is made.
  */
 #ifndef SG_PERSIST_CERTAIN_H
 #define SG_PERSIST_CERTAIN_H
@@ -64,6 +64,16 @@ typedef void sg_persist_queue_line(void *opaque, uint32_t number, uint64_t line)
  */
 uint32_t sg_persist_queue_lines(const struct sg_persist *p, const struct sg_persist_choice *q,
                                 sg_persist_queue_line *line, void *opaque);
+
+/*
+ * With limits.exact and sets (segments.c): data in S0 and S1 may arrive at any instant, and it
+ * matters whether that is before or behind somebody else's store to their line.  From now on the
+ * domain asks before each such store, for each segment that has something for its lines:
+ * SG_PERSIST_CHOICE_EARLY, with unit, qpn and addr as SG_PERSIST_CHOICE_SEGMENT; how many of its
+ * atoms for them have arrived.  0 to each question, or @choose NULL: as late as possible.  All
+ * answers, with all of the cut, lead to all images.  A clone does not ask; a log has no answers.
+ */
+void sg_persist_arrivals(struct sg_persist *p, sg_persist_choose *choose, void *opaque);
 
 /* The memories of one extent of a clone: of the same size, contents equal to the original's. */
 struct sg_persist_memory {

@@ -97,6 +97,8 @@ struct sg_persist *sg_persist_clone(const struct sg_persist *p,
 
     c->ops = NULL;
     c->opaque = NULL;
+    c->arrivals = NULL;
+    c->arrivals_opaque = NULL;
     copy_pool(&c->pages, &p->pages);
     copy_pool(&c->lines, &p->lines);
     copy_pool(&c->recs, &p->recs);

@@ -22,7 +22,7 @@
  * So they stay, unless another agent accesses their line: who read them read memory, and who writes
  * the line writes after them.
  */
-#include "persist/domain_impl.h"
+#include "persist/segments.h"
 
 static struct cpu_ring new_ring(unsigned size)
 {
@@ -402,6 +402,7 @@ void sg_persist_will_change(struct sg_persist *p, uint64_t addr, uint64_t len)
     }
     if (p->limits.exact) {
         sg_dom_posted_before(p, addr, len);
+        sg_dom_segments_early(p, addr, len);
     }
     if (p->config.cpu_tracking) {
         sg_dom_announce(p, e, off, len);
@@ -445,6 +446,7 @@ bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *
         seq = sg_dom_log_payload(p, SG_PERSIST_EV_CPU_STORE, source, addr, buf, len, flags);
         if (flags & SG_PERSIST_STORE_WRITE) {
             sg_dom_posted_before(p, addr, len);
+            sg_dom_segments_early(p, addr, len);
         }
         add_store(p, e, off, buf, len, seq, flags, source->unit);
     }

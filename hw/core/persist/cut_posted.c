@@ -8,6 +8,7 @@
  * and those of the connections of one, arrive in any order; it matters where they share lines.
  */
 #include "persist/cut_impl.h"
+#include "persist/segments.h"
 
 /* Data that arrive in their order. */
 struct posted_stream {

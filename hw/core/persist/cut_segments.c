@@ -12,6 +12,7 @@
  * are ready.
  */
 #include "persist/cut_impl.h"
+#include "persist/segments.h"
 
 struct segment {
     struct piece *x;

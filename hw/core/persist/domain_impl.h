@@ -101,6 +101,7 @@ struct piece {
     uint64_t addr, seq, due_ns;
     uint64_t settled; /* in S1: the newest event when it came there; in S0: SG_NEVER */
     uint32_t len;
+    uint32_t arrives; /* while segments.c looks for what arrives: so many of its first octets */
     uint8_t data[];
 };
 
@@ -163,6 +164,8 @@ struct sg_persist {
     uint64_t posted[SG_PERSIST_DEVICES]; /* pieces that ever came to S1 */
     uint64_t place_due_ns;               /* no piece of S0 is due earlier */
     uint64_t posted_due_ns;
+    sg_persist_choose *arrivals; /* NULL: as late as possible */
+    void *arrivals_opaque;
     GArray *origins;       /* inputs of stores that waited in S0 or S1 (origin.c) */
     uint64_t origins_full; /* entries in it at which it is pruned */
 
@@ -470,22 +473,6 @@ void sg_dom_noted_leaves_s0(struct sg_persist *p, const struct sg_persist_source
 void sg_dom_pass(struct sg_persist *p, struct piece *x);
 /* At a cut: the next octets of a queue, all of its head at most, become visible. */
 void sg_dom_arrive(struct sg_persist *p, struct fifo *f, uint32_t octets);
-
-/* ---- segments.c: S0 and S1 as sets ---- */
-
-static inline bool sg_dom_any_order(const struct sg_persist *p)
-{
-    return p->limits.exact && p->config.placement_order == SG_PERSIST_RANDOM_ORDER;
-}
-/* Was x in S1 when y came to the adapter?  Then it arrives before y. */
-static inline bool sg_dom_piece_before(const struct piece *x, const struct piece *y)
-{
-    return x->source.unit == y->source.unit && x->settled <= y->seq && x != y;
-}
-/* As sg_dom_posted_seen() and sg_dom_noted_arrives(). */
-void sg_dom_segments_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
-void sg_dom_segments_noted(struct sg_persist *p, const struct sg_persist_source *source,
-                           const struct sg_persist_flush_note *note);
 
 /* ---- origin.c ---- */
 

@@ -256,7 +256,7 @@ void sg_persist_device_fence(struct sg_persist *p, unsigned device);
  */
 void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
 bool sg_persist_cpu_waits(const struct sg_persist *p);
-/* Has S0 or S1 anything for the atoms of a range? */
+/* May a store to a range make anything of S0 or S1 arrive?  What is for its atoms does. */
 bool sg_persist_posted_waits(const struct sg_persist *p, uint64_t addr, uint64_t len);
 /*
  * E9, E10: RDMA Flush of op->len octets at this machine address (op->addr is the adapter's), as
@@ -460,6 +460,7 @@ enum sg_persist_choice_what {
     SG_PERSIST_CHOICE_SEGMENT,
     SG_PERSIST_CHOICE_ORDER, /* which queue's next atom arrived first; no alternative is less */
     SG_PERSIST_CHOICE_LINE,  /* addr: the line; in which of its states it is */
+    SG_PERSIST_CHOICE_EARLY, /* not of a cut: sg_persist_arrivals() */
     SG_PERSIST_CHOICES,
 };
 struct sg_persist_choice {

@@ -10,7 +10,7 @@
  *
  * Without delay, reordering and a lazy root complex, a write passes straight through.
  */
-#include "persist/domain_impl.h"
+#include "persist/segments.h"
 
 /* ---- S0 ---- */
 
@@ -187,8 +187,9 @@ bool sg_dom_posted_sees(const struct sg_persist *p, uint64_t lo, uint64_t last)
 
 bool sg_persist_posted_waits(const struct sg_persist *p, uint64_t addr, uint64_t len)
 {
-    return len && sg_dom_posted_sees(p, sg_align_down(addr, SG_PERSIST_ATOM),
-                                     (addr + (len - 1)) | (SG_PERSIST_ATOM - 1));
+    uint64_t unit = p->arrivals ? SG_PERSIST_LINE : SG_PERSIST_ATOM;
+
+    return len && sg_dom_posted_sees(p, sg_align_down(addr, unit), (addr + (len - 1)) | (unit - 1));
 }
 
 /* Takes from a connection's S0 what is for these lines, and in order what is before it. */
@@ -396,6 +397,9 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
                           1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE));
     sg_put_le64(&found, *value);
     sg_put_le64(&want, desired);
+    if (memcmp(e->visible + off, &found, sizeof(found)) == 0) {
+        sg_dom_segments_early(p, addr, SG_PERSIST_ATOM);
+    }
     if (found != want && memcmp(e->visible + off, &found, sizeof(found)) == 0) {
         sg_dom_announce(p, e, off, SG_PERSIST_ATOM);
     }

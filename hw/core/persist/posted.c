@@ -6,7 +6,7 @@
  * spontaneously (posted_drain), because the device does other DMA, which is ordered behind it, or
  * because somebody has read what it brought.
  */
-#include "persist/domain_impl.h"
+#include "persist/segments.h"
 
 /* ---- FIFOs of pieces ---- */
 

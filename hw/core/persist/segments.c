@@ -11,8 +11,12 @@
  * are possible, and the one that the recorded memory had.  Whoever has read a line has proved what
  * is for it, up to the line's end, and of each adapter what had settled before the newest of that.
  * It arrives in the order of the inputs.  cut_segments.c has the other orders.
+ *
+ * Who only stores to a line has proved nothing: what is under way to it may have arrived before or
+ * not, and whoever asked for that decides (sg_persist_arrivals()).
  */
-#include "persist/domain_impl.h"
+#include "persist/segments.h"
+#include "persist/certain.h"
 
 /* What has arrived: of each piece, so many of its first octets. */
 struct proof {
@@ -53,13 +57,13 @@ static void find_newest(struct proof *why, const struct fifo *f)
     }
 }
 
-/* Appends what of a queue has arrived.  Whole pieces leave the queue. */
-static void take_proved(const struct proof *why, struct fifo *f, GArray *to)
+/* Appends what of a queue arrives.  Whole pieces leave the queue. */
+static void take(struct fifo *f, GArray *to)
 {
     struct piece *prev = NULL, *next;
 
     for (struct piece *x = f->head; x; x = next) {
-        struct proved_piece a = { .x = x, .octets = octets_proved(why, x) };
+        struct proved_piece a = { .x = x, .octets = x->arrives };
 
         next = x->next;
         if (a.octets == x->len) {
@@ -72,6 +76,26 @@ static void take_proved(const struct proof *why, struct fifo *f, GArray *to)
             g_array_append_val(to, a);
         }
     }
+}
+
+/* All pieces under way, by queue; the caller frees the array. */
+static GPtrArray *under_way(const struct sg_persist *p)
+{
+    GPtrArray *all = g_ptr_array_new();
+
+    for (unsigned i = 0; i < p->conn_order->len; i++) {
+        const struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, i);
+
+        for (struct piece *x = c->s0.head; x; x = x->next) {
+            g_ptr_array_add(all, x);
+        }
+    }
+    for (uint64_t m = p->s1_devices; m; m &= m - 1) {
+        for (struct piece *x = p->s1[__builtin_ctzll(m)].head; x; x = x->next) {
+            g_ptr_array_add(all, x);
+        }
+    }
+    return all;
 }
 
 static gint by_input(gconstpointer a, gconstpointer b)
@@ -98,17 +122,18 @@ static void arrive(struct sg_persist *p, const struct proved_piece *a)
     memmove(x->data, x->data + a->octets, x->len);
 }
 
-static void arrive_proved(struct sg_persist *p, const struct proof *why)
+/* Of each piece what x->arrives says, in the order of the inputs. */
+static void arrive_all(struct sg_persist *p)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(struct proved_piece));
 
     for (unsigned i = 0; i < p->conn_order->len; i++) {
-        take_proved(why, &((struct sg_dom_conn *)g_ptr_array_index(p->conn_order, i))->s0, all);
+        take(&((struct sg_dom_conn *)g_ptr_array_index(p->conn_order, i))->s0, all);
     }
     for (uint64_t m = p->s1_devices; m; m &= m - 1) {
         unsigned d = __builtin_ctzll(m);
 
-        take_proved(why, &p->s1[d], all);
+        take(&p->s1[d], all);
         p->s1_devices &= ~((uint64_t)!p->s1[d].head << d);
     }
     g_array_sort(all, by_input);
@@ -117,6 +142,19 @@ static void arrive_proved(struct sg_persist *p, const struct proof *why)
     }
     g_array_free(all, TRUE);
     sg_dom_drop_empty(p);
+}
+
+static void arrive_proved(struct sg_persist *p, const struct proof *why)
+{
+    GPtrArray *all = under_way(p);
+
+    for (guint i = 0; i < all->len; i++) {
+        struct piece *x = g_ptr_array_index(all, i);
+
+        x->arrives = octets_proved(why, x);
+    }
+    g_ptr_array_free(all, TRUE);
+    arrive_all(p);
 }
 
 void sg_dom_segments_seen(struct sg_persist *p, uint64_t lo, uint64_t last)
@@ -139,4 +177,104 @@ void sg_dom_segments_noted(struct sg_persist *p, const struct sg_persist_source 
 
     why.settled[source->unit] = note->seq;
     arrive_proved(p, &why);
+}
+
+/* ---- Before somebody else's store ---- */
+
+static gint older_first(gconstpointer a, gconstpointer b)
+{
+    const struct piece *x = *(struct piece *const *)a, *y = *(struct piece *const *)b;
+
+    return x->seq < y->seq ? -1 : 1;
+}
+
+/* How many octets of a piece arrive with so many of its atoms in the lines from lo on. */
+static uint32_t octets_with(const struct piece *x, uint64_t lo, uint32_t atoms)
+{
+    uint64_t from = sg_align_down(SG_MAX(x->addr, lo), SG_PERSIST_ATOM);
+
+    return SG_MIN(x->len, from + (uint64_t)atoms * SG_PERSIST_ATOM - x->addr);
+}
+
+/* Asks how much of a piece arrives early; @last: of the last line. */
+static void ask_early(struct sg_persist *p, struct piece *x, uint64_t lo, uint64_t last)
+{
+    uint64_t from = SG_MAX(x->addr, lo), end = SG_MIN(x->addr + (x->len - 1), last);
+    struct sg_persist_choice q = {
+        .what = SG_PERSIST_CHOICE_EARLY,
+        .unit = x->source.unit,
+        .qpn = x->source.qpn,
+        .n = end / SG_PERSIST_ATOM - from / SG_PERSIST_ATOM + 2,
+        .addr = x->seq,
+    };
+    uint32_t atoms = p->arrivals(p->arrivals_opaque, &q);
+
+    sg_assert(atoms < q.n);
+    x->arrives = atoms ? octets_with(x, lo, atoms) : 0;
+}
+
+/* What of x is for the atoms of y that arrive, y being the newer one, arrives before them. */
+static void comes_before(struct piece *x, const struct piece *y)
+{
+    uint64_t first = sg_align_down(y->addr, SG_PERSIST_ATOM);
+    uint64_t last = (y->addr + (y->arrives - 1)) | (SG_PERSIST_ATOM - 1);
+
+    if (sg_dom_piece_is_for(x, first, last)) {
+        x->arrives = SG_MAX(x->arrives, SG_MIN(x->len, last + 1 - x->addr));
+    }
+}
+
+/* What has to arrive before that, arrives, too: all of it is of older inputs. */
+static void add_what_is_before(const GPtrArray *all)
+{
+    uint64_t settled[SG_PERSIST_DEVICES] = { 0 };
+
+    for (guint k = all->len; k--;) {
+        struct piece *y = g_ptr_array_index(all, k);
+        uint64_t *newest = &settled[y->source.unit];
+
+        if (y->settled <= *newest) {
+            y->arrives = y->len;
+        }
+        *newest = y->arrives ? SG_MAX(*newest, y->seq) : *newest;
+        for (guint i = 0; i < k && y->arrives; i++) {
+            comes_before(g_ptr_array_index(all, i), y);
+        }
+    }
+}
+
+void sg_dom_segments_early(struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    uint64_t lo = sg_align_down(addr, SG_PERSIST_LINE);
+    uint64_t last = (addr + (len - 1)) | (SG_PERSIST_LINE - 1);
+    bool any = false;
+    GPtrArray *all;
+
+    if (!p->arrivals || !sg_dom_any_order(p) || !sg_dom_posted_sees(p, lo, last)) {
+        return;
+    }
+    all = under_way(p);
+    g_ptr_array_sort(all, older_first);
+    for (guint i = 0; i < all->len; i++) {
+        struct piece *x = g_ptr_array_index(all, i);
+
+        x->arrives = 0;
+        if (sg_dom_piece_is_for(x, lo, last)) {
+            ask_early(p, x, lo, last);
+            any |= x->arrives != 0;
+        }
+    }
+    if (any) {
+        add_what_is_before(all);
+    }
+    g_ptr_array_free(all, TRUE);
+    if (any) {
+        arrive_all(p);
+    }
+}
+
+void sg_persist_arrivals(struct sg_persist *p, sg_persist_choose *choose, void *opaque)
+{
+    p->arrivals = choose;
+    p->arrivals_opaque = opaque;
 }

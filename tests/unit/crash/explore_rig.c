@@ -308,6 +308,9 @@ void xr_explore(struct xr *r, const char *domains, const char *ddio, unsigned ac
 
     r->platforms = sg_crash_platforms_parse(domains, ddio, r->platform, &wrong);
     T_TRUE(r->platforms);
+    for (unsigned i = 0; i < r->platforms; i++) {
+        r->platform[i].early = r->early;
+    }
     pass_1(r, acks, octets);
     read_again(r, XR_TARGET, &octets[XR_TARGET]);
     what = exploration(r);

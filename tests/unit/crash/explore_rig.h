@@ -31,6 +31,7 @@ struct xr {
     struct sg_crash_issuers issuers;
     struct sg_crash_platform platform[SG_CRASH_PLATFORMS];
     unsigned platforms;
+    bool early; /* all of them; to be set before the exploration */
     uint8_t *memory[SG_CRASH_PLATFORMS];
     struct sg_crash_explorer *explorer;
     const char *wrong; /* sg_crash_explorer_event() */

@@ -119,6 +119,40 @@ static void polling_on_the_last_octet(void)
     xr_free(&r);
 }
 
+/*
+ * A CPU says that its store is durable, without a flush.  Past the cache, the data that an adapter
+ * wrote beside it take it along, if they come behind it.
+ */
+static void store_beside_data(void)
+{
+    static const char *const broken[] = {
+        "none,ddio=on none,ddio=off adr,ddio=on",
+        "none,ddio=on none,ddio=off adr,ddio=on adr,ddio=off",
+    };
+
+    for (unsigned early = 0; early < 2; early++) {
+        struct xr r;
+
+        start(&r, "");
+        r.early = early;
+        xr_event(&r, XR_TARGET,
+                 (struct sg_trace_event){
+                     .kind = SG_TRACE_PLACE,
+                     .qpn = 1,
+                     .addr = XR_BASE + LOG,
+                     .data = (const uint8_t *)"datadata",
+                     .len = 8,
+                 });
+        xr_store(&r, 0x401000, LOG + 8, 1, 0);
+        xr_sfence(&r);
+        xr_event(&r, XR_TARGET, (struct sg_trace_event){ .kind = SG_TRACE_SETTLE, .qpn = 1 });
+        xr_event(&r, XR_TARGET, (struct sg_trace_event){ .kind = SG_TRACE_DEVICE_FENCE });
+        xr_durable(&r, LOG + 8, 8);
+        expect_broken(&r, SG_CRASH_ACK_DEFAULT, broken[early]);
+        xr_free(&r);
+    }
+}
+
 /* Its completion is taken for an acknowledgement: it may still be in the adapter. */
 static void log_without_flush(void)
 {
@@ -433,6 +467,7 @@ static void refused(void)
 
 static const struct t_case cases[] = {
     { "polling on the last octet of a message", polling_on_the_last_octet },
+    { "a store beside data under way, which come before or behind it", store_beside_data },
     { "a remote log that flushes", log_right },
     { "a remote log without Flush", log_without_flush },
     { "a Flush of the wrong range", flush_of_the_wrong_range },

@@ -99,6 +99,25 @@ static bool step_arrive(const struct gt_world *w, struct gt_machine *m, const st
     return true;
 }
 
+static bool step_come(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
+{
+    if (w->segment[x->segment].arrived + m->came[x->segment] > x->number) {
+        return true; /* it was early */
+    }
+    m->came[x->segment]++;
+    gt_arrive_one(w, m, x);
+    return gt_line_left(w, m, gt_line_of(x), -1, -1) &&
+           (w->t->slip == GT_LINES_STAY_IN_BUFFERS || gt_stores_left(w, m, gt_line_of(x), -1));
+}
+
+static bool step_exchange(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
+{
+    if (m->cache[x->at] != x->value || m->cache[x->at + 1] != x->value) {
+        gt_arrive_one(w, m, x);
+    }
+    return true;
+}
+
 static bool step_evict(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {
     gt_evict(w, m, gt_line_of(x));
@@ -189,15 +208,20 @@ static bool next_part(struct gt_part *range, struct gt_part *x, bool whole_line)
     return x->units;
 }
 
-void gt_arrive(struct gt_world *w, const struct gt_part *x)
+static void arrive(struct gt_world *w, const struct gt_part *x)
 {
     struct gt_part foreign = *x;
 
     adapter_acts(w);
     foreign.cpu = UINT8_MAX;
     gt_step(w, line_has_left, &foreign);
-    memset(w->visible + x->at, x->value, x->units);
     gt_step(w, step_arrive, x);
+}
+
+void gt_come(struct gt_world *w, const struct gt_part *x)
+{
+    adapter_acts(w);
+    gt_step(w, step_come, x);
 }
 
 static void post(struct gt_world *w, unsigned device, const struct gt_part *x)
@@ -205,7 +229,7 @@ static void post(struct gt_world *w, unsigned device, const struct gt_part *x)
     if (w->t->s1) {
         w->s1[device][w->s1_count[device]++] = *x;
     } else {
-        gt_arrive(w, x);
+        arrive(w, x);
     }
 }
 
@@ -229,7 +253,7 @@ static void fence_device(struct gt_world *w, unsigned device)
 {
     gt_segments_fence(w, device);
     for (unsigned i = 0; i < w->s1_count[device]; i++) {
-        gt_arrive(w, &w->s1[device][i]);
+        arrive(w, &w->s1[device][i]);
     }
     w->s1_count[device] = 0;
 }
@@ -300,7 +324,7 @@ static void posted_seen(struct gt_world *w, const struct gt_part *x, unsigned un
     while (n[0] || n[1]) {
         unsigned d = !n[0] || (n[1] && w->s1[1][0].event < w->s1[0][0].event);
 
-        gt_arrive(w, &w->s1[d][0]);
+        arrive(w, &w->s1[d][0]);
         take_first(w->s1[d], &w->s1_count[d], 1);
         n[d]--;
     }
@@ -334,6 +358,7 @@ static void write_event(struct gt_world *w, const struct gt_event *e, struct gt_
     }
     if (e->kind == GT_OTHER) {
         posted_before(w, range);
+        gt_segments_early(w, &range);
         another_acts(w, -1);
     } else {
         adapter_acts(w);
@@ -344,7 +369,7 @@ static void write_event(struct gt_world *w, const struct gt_event *e, struct gt_
     }
     while (next_part(&range, &x, false)) {
         if (e->kind == GT_OTHER) {
-            gt_arrive(w, &x);
+            arrive(w, &x);
         } else if (e->kind == GT_WRITE && w->t->s0) {
             w->s0[queue_of(e)][w->s0_count[queue_of(e)]++] = x;
         } else {
@@ -366,6 +391,7 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
     struct gt_part whole = range, x;
 
     posted_before(w, range);
+    gt_segments_early(w, &range);
     another_acts(w, e->who);
     while (next_part(&whole, &x, true)) {
         gt_step(w, line_has_left, &x);
@@ -373,7 +399,6 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
             gt_step(w, step_fold, &x);
         }
     }
-    memset(w->visible + range.at, range.value, range.units);
     while (next_part(&range, &x, w->t->store_buffer && gt_keeps_cache(w))) {
         if (w->t->store_buffer) {
             x.more = range.units && range.at % GT_LINE;
@@ -390,6 +415,7 @@ static void store_nt_event(struct gt_world *w, const struct gt_event *e, struct 
     struct gt_part x;
 
     posted_before(w, range);
+    gt_segments_early(w, &range);
     another_acts(w, e->who);
     while (next_part(&range, &x, false)) {
         gt_step(w, line_has_left, &x);
@@ -398,7 +424,6 @@ static void store_nt_event(struct gt_world *w, const struct gt_event *e, struct 
                 x.after = i + 1;
             }
         }
-        memset(w->visible + x.at, x.value, x.units);
         w->nt[w->nts++] = x;
         gt_close(w);
     }
@@ -481,8 +506,10 @@ static void swap_event(struct gt_world *w, const struct gt_event *e, struct gt_p
 {
     posted_before(w, x);
     device_read(w, e, x);
-    if (!e->how && (w->visible[x.at] != x.value || w->visible[x.at + 1] != x.value)) {
-        gt_arrive(w, &x);
+    if (!e->how) {
+        gt_segments_early(w, &x);
+        adapter_acts(w);
+        gt_step(w, step_exchange, &x);
     }
 }
 
@@ -526,6 +553,9 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
     };
     struct gt_part range = x;
 
+    if (w->t->any_time) {
+        gt_segments_early(w, &(struct gt_part){ .units = GT_WORLD });
+    }
     if (w->t->slip == GT_NT_LEAVES_ANY_TIME_ANOTHER_ACTS && e->kind == GT_WRITE) {
         gt_step(w, all_left, NULL);
     }

@@ -8,7 +8,8 @@
  * nothing of histories, and shares no code with hw/core/persist.
  *
  * Visible memory is that of the trace: E1 and E3 happen where the trace has them (GT_SETTLE,
- * GT_FENCE_DEVICE...), or at the cut.
+ * GT_FENCE_DEVICE...), or at the cut.  Segments that are followed exactly also arrive before stores
+ * of others to their lines, or at any time.
  */
 #ifndef SG_TESTS_PERSIST_GROUND_TRUTH_H
 #define SG_TESTS_PERSIST_GROUND_TRUTH_H
@@ -100,6 +101,8 @@ enum gt_slip {
     GT_SETTLING_FORGETS,     /* what comes later may overtake what has settled */
     GT_S0_BEHIND_S1,         /* what is in S0 comes behind all that has settled since */
     GT_SEGMENTS_COME_AS_ONE, /* never a part of one */
+    GT_NOTHING_IS_EARLY,     /* a store to a line comes before what is under way to it */
+    GT_EARLY_OVERTAKES,      /* what comes before a store does so past older writes to its atoms */
     GT_SLIPS_OF_BAD_LINES,   /* from here on: */
     GT_POISON_STAYS = GT_SLIPS_OF_BAD_LINES,
     GT_POISON_AT_ANY_TIME, /* what was written back before it does not heal */
@@ -120,6 +123,8 @@ struct gt_trace {
     bool ddio, s0, s1, store_buffer;
     uint8_t exact;  /* enum gt_exact */
     bool reorder;   /* segments leave S0 in any order; GT_LIVE: the trace then settles nothing */
+    bool any_time;  /* segments arrive at any instant, not only before stores to their lines */
+    uint8_t plan;   /* of the model: what is early; 0: everything that may be, 1: nothing */
     uint8_t slip;   /* enum gt_slip */
     uint8_t medium; /* enum gt_medium; of the model, ground_truth() ignores it */
     unsigned count;

@@ -12,10 +12,11 @@
 /* Consecutive halves of one line. */
 struct gt_part {
     uint8_t at, units, value, cpu;
-    uint8_t kind;  /* enum gt_buffered */
-    uint8_t event; /* its number in the trace */
-    bool more;     /* in the store buffer: the next entry is of the same store and line */
-    uint8_t after; /* non-temporal: so many entries of the store buffer leave before it */
+    uint8_t kind;            /* enum gt_buffered */
+    uint8_t event;           /* its number in the trace */
+    bool more;               /* in the store buffer: the next entry is of the same store and line */
+    uint8_t after;           /* non-temporal: so many entries of the store buffer leave before it */
+    uint8_t segment, number; /* of a segment: which one, and its number in it */
 };
 
 enum gt_buffered { BUFFERED_STORE, BUFFERED_NOTE, BUFFERED_CLFLUSH };
@@ -30,16 +31,16 @@ struct gt_machine {
     uint8_t written[GT_LINES];                   /* with bad lines: version on the media */
     uint8_t poisoned[GT_LINES];                  /* 0 or 1 */
     uint8_t unused[4];
-    uint8_t came[GT_EVENTS]; /* at the cut: parts of the segments that arrived then */
+    uint8_t came[GT_EVENTS]; /* parts of the segments that arrived and are not proved */
     uint32_t left;           /* non-temporal stores: bits */
 };
 
 /* A segment on its way, where segments are placed in any order. */
 struct gt_segment {
     uint8_t device, conn, event;
-    bool settled; /* it is in S1 */
-    uint8_t when; /* settled: since this event */
-    uint8_t parts, arrived;
+    bool settled;           /* it is in S1 */
+    uint8_t when;           /* settled: since this event */
+    uint8_t parts, arrived; /* in every machine */
     struct gt_part part[GT_LINE];
 };
 
@@ -53,7 +54,6 @@ struct gt_world {
     bool uncorrectable[GT_LINES];
     /* Of a line that becomes bad: the versions that all machines have in the queue, written. */
     uint8_t least_queued[GT_LINES], least_written[GT_LINES];
-    uint8_t visible[GT_WORLD];
     struct gt_part buffer[GT_CPUS][64], nt[GT_PARTS];
     unsigned buffered[GT_CPUS], nts, now;
     struct gt_part s0[GT_QUEUES][64], s1[GT_DEVICES][64]; /* a connection's, an adapter's */
@@ -114,5 +114,8 @@ void gt_close(struct gt_world *w);
 typedef bool machine_step(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x);
 /* Does it to all of them, and closes the set. */
 void gt_step(struct gt_world *w, machine_step *what, const struct gt_part *x);
+/* Adds copies of all of them to an array of struct gt_machine; makes such an array the set. */
+void gt_copy_all(const struct gt_world *w, GArray *to);
+void gt_replace_all(struct gt_world *w, const GArray *by);
 
 #endif

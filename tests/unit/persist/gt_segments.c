@@ -8,7 +8,7 @@
  * come in their order; those of several segments mix.
  *
  * An event that proves something makes it arrive in the order of the trace, whose memory is that of
- * the run.
+ * the run.  In some machines it was early: it came before a store to its line.
  */
 #include "gt_segments.h"
 
@@ -69,11 +69,22 @@ bool gt_all_came(const struct gt_world *w, const struct gt_machine *m)
     return true;
 }
 
-/* A segment's first parts, so many, have arrived. */
+static bool step_prove(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
+{
+    (void)w;
+    m->came[x->segment]--;
+    return true;
+}
+
+/* It is proved that a segment's first parts, so many, have arrived. */
 static void come(struct gt_world *w, struct gt_segment *s, unsigned parts)
 {
     while (s->arrived < parts) {
-        gt_arrive(w, &s->part[s->arrived++]);
+        const struct gt_part *x = &s->part[s->arrived];
+
+        gt_come(w, x);
+        gt_step(w, step_prove, x);
+        s->arrived++;
     }
 }
 
@@ -113,6 +124,10 @@ void gt_segments_add(struct gt_world *w, const struct gt_event *e, const struct 
 
     *s = (struct gt_segment){ .device = e->who, .conn = e->conn, .event = w->now, .parts = parts };
     memcpy(s->part, part, parts * sizeof(*part));
+    for (unsigned i = 0; i < parts; i++) {
+        s->part[i].segment = w->segments - 1;
+        s->part[i].number = i;
+    }
     if (e->kind == GT_ATOM || !w->t->s0) {
         settle_one(w, s);
     }
@@ -152,4 +167,78 @@ void gt_segments_seen(struct gt_world *w, const struct gt_part *x, unsigned unit
     for (unsigned i = 0; i < w->segments; i++) {
         come(w, &w->segment[i], proved[i]);
     }
+}
+
+/* ---- Before a store to a line ---- */
+
+/*
+ * What else has arrived if so many parts of each segment have: what had to come before, and of
+ * segments that came to their adapters earlier what they bring to the same atoms.  Both are of
+ * older events, so one way down is enough.
+ */
+static void add_what_is_before(const struct gt_world *w, unsigned need[GT_EVENTS])
+{
+    for (unsigned k = w->segments; k--;) {
+        const struct gt_segment *y = &w->segment[k];
+
+        for (unsigned i = 0; i < k && need[k] > y->arrived; i++) {
+            const struct gt_segment *x = &w->segment[i];
+
+            need[i] = gt_is_before(w, i, k) ? x->parts : need[i];
+            for (unsigned a = x->arrived; a < x->parts; a++) {
+                for (unsigned b = y->arrived; b < need[k]; b++) {
+                    bool same = x->part[a].at / 2 == y->part[b].at / 2;
+
+                    need[i] =
+                        same && need[i] <= a && w->t->slip != GT_EARLY_OVERTAKES ? a + 1 : need[i];
+                }
+            }
+        }
+    }
+}
+
+/* The next combination of so many parts of each segment, of those with parts for the lines. */
+static bool next_early(const struct gt_world *w, const struct gt_part *x, unsigned taken[GT_EVENTS])
+{
+    for (unsigned i = w->segments; i--;) {
+        const struct gt_segment *s = &w->segment[i];
+        unsigned n = taken[i] > s->arrived ? taken[i] : s->arrived;
+
+        while (n < s->parts && !is_for(&s->part[n], x, GT_LINE)) {
+            n++;
+        }
+        if (n < s->parts) {
+            taken[i] = n + 1;
+            return true;
+        }
+        taken[i] = 0;
+    }
+    return false;
+}
+
+void gt_segments_early(struct gt_world *w, const struct gt_part *x)
+{
+    GArray *before = g_array_new(FALSE, FALSE, sizeof(struct gt_machine));
+    GArray *after = g_array_new(FALSE, FALSE, sizeof(struct gt_machine));
+    unsigned taken[GT_EVENTS] = { 0 };
+    bool early = w->t->slip != GT_NOTHING_IS_EARLY;
+
+    gt_copy_all(w, before);
+    gt_copy_all(w, after);
+    while (early && !w->too_many && next_early(w, x, taken)) {
+        unsigned need[GT_EVENTS];
+
+        memcpy(need, taken, sizeof(need));
+        add_what_is_before(w, need);
+        gt_replace_all(w, before);
+        for (unsigned i = 0; i < w->segments; i++) {
+            for (unsigned k = w->segment[i].arrived; k < need[i]; k++) {
+                gt_come(w, &w->segment[i].part[k]);
+            }
+        }
+        gt_copy_all(w, after);
+    }
+    gt_replace_all(w, after);
+    g_array_free(before, TRUE);
+    g_array_free(after, TRUE);
 }

@@ -141,6 +141,22 @@ void gt_step(struct gt_world *w, machine_step *what, const struct gt_part *x)
     gt_close(w);
 }
 
+void gt_copy_all(const struct gt_world *w, GArray *to)
+{
+    for (unsigned i = 0; i < w->machines->len; i++) {
+        g_array_append_vals(to, gt_machine_at(w, i), 1);
+    }
+}
+
+void gt_replace_all(struct gt_world *w, const GArray *by)
+{
+    gt_end(w);
+    gt_begin(w);
+    for (unsigned i = 0; i < by->len; i++) {
+        gt_add(w, &g_array_index(by, struct gt_machine, i));
+    }
+}
+
 void gt_begin(struct gt_world *w)
 {
     w->machines = g_array_new(FALSE, FALSE, sizeof(struct gt_machine *));

@@ -2,6 +2,8 @@
 #include "model_images.h"
 
 #include "base/bytes.h"
+#include "base/prng.h"
+#include "persist/certain.h"
 
 enum { HALF = SG_PERSIST_ATOM / 2, SIZE = SG_PERSIST_PAGE, DEPTH = 256 };
 
@@ -164,6 +166,15 @@ void model_event(struct dom_rig *r, const struct gt_event *e)
     }
 }
 
+/* As a plan has it, which is a number. */
+static uint32_t planned(void *opaque, const struct sg_persist_choice *q)
+{
+    const struct gt_trace *t = opaque;
+    uint64_t random = (q->addr << 8) + t->plan;
+
+    return t->plan == 1 ? 0 : sg_prng(&random) % q->n;
+}
+
 void model_begin(struct dom_rig *r, const struct gt_trace *t, bool check)
 {
     rig_init(r);
@@ -178,6 +189,9 @@ void model_begin(struct dom_rig *r, const struct gt_trace *t, bool check)
     r->limits.all_loads = t->exact == GT_ALL_LOADS;
     r->limits.check = check;
     rig_up(r, SIZE);
+    if (t->plan) {
+        sg_persist_arrivals(r->p, planned, (void *)t);
+    }
     if (t->medium != GT_SOUND) {
         struct sg_persist_faults faults = {
             .read_only = t->medium == GT_READ_ONLY,
@@ -191,7 +205,6 @@ void model_begin(struct dom_rig *r, const struct gt_trace *t, bool check)
 
 static void run(struct dom_rig *r, const struct gt_trace *t, bool check)
 {
-    model_begin(r, t, check);
     for (unsigned i = 0; i < t->count; i++) {
         model_event(r, &t->event[i]);
     }
@@ -229,6 +242,7 @@ void model_image(const struct gt_trace *trace, const struct sg_persist_policy *p
     uint8_t media[GT_WORLD * HALF];
     struct dom_rig r;
 
+    model_begin(&r, trace, true);
     run(&r, trace, true);
     if (preview) {
         T_TRUE(sg_persist_preview(r.p, policy, RIG_BASE, media, sizeof(media)));
@@ -253,6 +267,10 @@ GHashTable *model_images(const struct gt_trace *trace, unsigned most, unsigned *
         struct dom_rig r;
 
         w.asked = 0;
+        model_begin(&r, trace, *cuts == 0);
+        if (!trace->plan) {
+            sg_persist_arrivals(r.p, answer, &w);
+        }
         run(&r, trace, *cuts == 0);
         sg_persist_report_free(sg_persist_cut(r.p, &policy));
         read_image(r.media, image);

@@ -6,7 +6,7 @@
 #include "base/host.h"
 #include "persist/persist.h"
 
-enum { EVENTS = 9 };
+enum { EVENTS = 9, MIXED = 6 };
 
 static uint64_t rng;
 
@@ -213,6 +213,56 @@ void gt_random_races(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_re
         t->event[i] = racing_event(report);
         t->event[i].value = i + 1;
     }
+}
+
+/* Only the first segment for a line stays; others become stores of CPUs. */
+static void one_segment_per_line(struct gt_trace *t)
+{
+    bool used[GT_LINES] = { false };
+
+    for (unsigned i = 0; i < t->count; i++) {
+        struct gt_event *e = &t->event[i];
+        unsigned first = e->at / GT_LINE, last = (e->at + e->units - 1) / GT_LINE;
+
+        if (e->kind != GT_WRITE && e->kind != GT_ATOM) {
+            continue;
+        }
+        if (used[first] || used[last]) {
+            *e = (struct gt_event){
+                .kind = below(2) ? GT_STORE : GT_STORE_NT,
+                .who = below(4) == 0,
+                .at = first * GT_LINE + below(GT_LINE - 1),
+                .units = 1 + below(2),
+                .value = e->value,
+                .how = GT_TOLD_BOTH,
+            };
+        }
+        used[first] = used[last] = true;
+    }
+}
+
+void gt_random_mixed(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
+{
+    gt_random_segments(t, 3 * seed + who, 0, report);
+    t->any_time = true;
+    t->count = t->count > MIXED ? MIXED : t->count;
+    for (unsigned i = 0; i < t->count; i++) {
+        struct gt_event *e = &t->event[i];
+
+        if (e->kind == GT_LOAD || e->kind == GT_READ) {
+            *e = cpu_event();
+            e->value = i + 1;
+            e->how = e->kind == GT_STORE || e->kind == GT_STORE_NT ? report : e->how;
+        }
+        if (e->kind == GT_WRITE && below(2)) {
+            e->units += below(4);
+        }
+        if (e->at + e->units > GT_LINE && below(2)) {
+            e->at = e->at % GT_LINE;
+            e->units = e->units > GT_WORLD - e->at ? GT_WORLD - e->at : e->units;
+        }
+    }
+    one_segment_per_line(t);
 }
 
 void gt_random_bad(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)

@@ -148,7 +148,7 @@ static void compare_each(const struct store_order *s, const struct dom_rig *r, G
 
 static void one_trace(const struct gt_trace *whole, struct tally *sum)
 {
-    struct gt_trace t = *whole;
+    struct gt_trace t = *whole; /* also of the domain */
     uint64_t at[GT_EVENTS];
     struct store_order s;
     struct dom_rig r;
@@ -205,6 +205,7 @@ static struct tally sweep(unsigned who, enum gt_report report, bool exact, unsig
         }
         t.exact = exact;
         t.medium = medium >= RACES ? GT_SOUND : medium;
+        t.plan = medium == RACES ? 0 : 1 + seed % 8;
         one_trace(&t, &sum);
     }
     T_NOTE("%u traces, %u too large; %u questions, %u uncertain; %u of one store, %u uncertain, %u "

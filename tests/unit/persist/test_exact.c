@@ -124,6 +124,27 @@ static void segments(void)
     exact_for(gt_random_segments, 5);
 }
 
+/* Arrivals at any instant, where one segment at most has something for a line. */
+static void beside_dma(void)
+{
+    exact_for(gt_random_mixed, 5);
+}
+
+static void make_planned(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
+{
+    gt_random_mixed(t, seed, who, report);
+    t->plan = 1 + seed % 4;
+}
+
+/* One way to answer is one machine: it leaves a part of the images, and no other. */
+static void one_plan(void)
+{
+    struct exact_tally sum = sweep(make_planned, 0, GT_TOLD_BOTH, seeds(1200), 0);
+
+    T_EQ_U64(sum.forbidden, 0);
+    T_TRUE(sum.missing);
+}
+
 static void bad_lines(void)
 {
     exact_for(gt_random_bad, 20);
@@ -202,6 +223,8 @@ static void slips_are_noticed(void)
 static const struct t_case cases[] = {
     { "random traces leave the images that are allowed, no more and no less", exact },
     { "so they do with segments that are placed in any order", segments },
+    { "so they do where CPUs store beside what adapters write, at any instant", beside_dma },
+    { "with one answer each about what was early, no image is forbidden", one_plan },
     { "so they do with bad lines", bad_lines },
     { "stores reported after the fact, unannounced: no image is forbidden", merged },
     { "what cuts and previews leave is allowed", policies },

@@ -24,6 +24,11 @@ enum { X = 0, X2 = 2, X3 = 4, FLAG = 14, Y = GT_LINE };
 #define OTHER(place, v) { .kind = GT_OTHER, .at = place, .units = 2, .value = v }
 #define DOORBELL { .kind = GT_SYNC, .units = 1 }
 
+#define SETTLE { .kind = GT_SETTLE, .units = 1 }
+#define FENCE { .kind = GT_FENCE_DEVICE, .units = 1 }
+
+/* Segments, explored at their laziest. */
+#define SETS .s0 = true, .s1 = true, .reorder = true, .exact = GT_EXACT
 #define ADR .domain = SG_PERSIST_ADR, .ddio = true
 
 struct sequence {
@@ -268,6 +273,51 @@ static void other_devices(void)
     EXACTLY(table);
 }
 
+/* D, which an adapter writes, and Z, which a CPU stores beside it; in either order. */
+static void beside_segments(void)
+{
+    static const struct sequence table[] = {
+        { "nothing, D, Z, both",
+          { ADR, SETS, .event = { WRITE(0, X, 2, 1), STORE(0, X2, 2) } },
+          4 },
+        { "D has arrived in the cache",
+          { ADR, SETS, .event = { WRITE(0, X, 2, 1), STORE(0, X2, 2), SETTLE, FENCE } },
+          4 },
+        { "D has arrived past the cache: Z may have come behind it",
+          { .domain = SG_PERSIST_ADR,
+            SETS,
+            .event = { WRITE(0, X, 2, 1), STORE(0, X2, 2), SETTLE, FENCE } },
+          2 },
+        { "where the queue is lost",
+          { SETS, .event = { WRITE(0, X, 2, 1), STORE(0, X2, 2), SETTLE, FENCE } },
+          4 },
+        { "Z, CLWB, SFENCE",
+          { ADR, SETS, .event = { WRITE(0, X, 2, 1), STORE(0, X2, 2), CLWB(0, X), SFENCE(0) } },
+          2 },
+        { "D has arrived: Z has left its processor if it was there before",
+          { .domain = SG_PERSIST_EADR,
+            .store_buffer = true,
+            SETS,
+            .event = { WRITE(0, X, 2, 1), STORE(0, X2, 2), SETTLE, FENCE } },
+          2 },
+        { "the same of a non-temporal Z",
+          { ADR, SETS, .event = { WRITE(0, X, 2, 1), NT(0, X2, 2), SETTLE, FENCE } },
+          4 },
+        { "two lines, in which nothing is before anything",
+          { ADR, SETS,
+            .event = { WRITE(0, X, 2, 1), WRITE(0, Y, 2, 2), STORE(0, Y + 2, 3), STORE(0, X2, 4),
+                       SETTLE, FENCE } },
+          16 },
+        { "D of one line is before D of the other: never Z without D there, D without Z here",
+          { ADR, SETS,
+            .event = { WRITE(0, X, 2, 1), SETTLE, WRITE(0, Y, 2, 2), STORE(0, Y + 2, 3),
+                       STORE(0, X2, 4), SETTLE, FENCE } },
+          15 },
+    };
+
+    EXACTLY(table);
+}
+
 static void wbinvd(void)
 {
     static const struct sequence table[] = {
@@ -295,6 +345,7 @@ static const struct t_case cases[] = {
     { "loads", loads },
     { "a CPU tells a device something", doorbell },
     { "devices that are no adapters", other_devices },
+    { "a store beside segments under way", beside_segments },
     { "WBINVD", wbinvd },
     { "generations of a line in the write-pending queue", generations },
 };

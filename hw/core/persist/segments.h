@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* S0 and S1 as sets (segments.c); for files of the persistence domain only. */
+#ifndef SG_PERSIST_SEGMENTS_H
+#define SG_PERSIST_SEGMENTS_H
+
+#include "persist/domain_impl.h"
+
+static inline bool sg_dom_any_order(const struct sg_persist *p)
+{
+    return p->limits.exact && p->config.placement_order == SG_PERSIST_RANDOM_ORDER;
+}
+/* Was x in S1 when y came to the adapter?  Then it arrives before y. */
+static inline bool sg_dom_piece_before(const struct piece *x, const struct piece *y)
+{
+    return x->source.unit == y->source.unit && x->settled <= y->seq && x != y;
+}
+/*
+ * Somebody else is about to store to a range: what is under way to its lines may have arrived
+ * before.  To be called before anything of the store is in memory.
+ */
+void sg_dom_segments_early(struct sg_persist *p, uint64_t addr, uint64_t len);
+/* As sg_dom_posted_seen() and sg_dom_noted_arrives(). */
+void sg_dom_segments_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
+void sg_dom_segments_noted(struct sg_persist *p, const struct sg_persist_source *source,
+                           const struct sg_persist_flush_note *note);
+
+#endif
