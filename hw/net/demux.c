@@ -142,11 +142,23 @@ static bool resets(const struct view *v, const struct flow *f)
            sg_get_be32(tcp + 4) == f->pcb->rcv_nxt;
 }
 
+/* Shows a segment that lwIP has queued to its user. */
+static bool take_early(const void *opaque)
+{
+    const struct view *v = opaque;
+    struct flow *f = flow_find(&v->addr->port->flows, &v->key); /* lwIP may have freed it */
+
+    return f && f->stream &&
+           stream_take_early(f->stream, sg_get_be32(v->tcp.tcp + 4), v->tcp.tcp + v->tcp.tcp_head,
+                             v->tcp.payload);
+}
+
 /* Passes Ethernet, IP and TCP headers to lwIP in one piece, without what lwIP does not know. */
 static bool tcp_input_frame(const struct view *v)
 {
     const struct sg_rx_tcp *t = &v->tcp;
     size_t ip = (size_t)(t->tcp - v->packet) - t->extensions;
+    const struct rx_early early = { .take = take_early, .opaque = v };
     uint8_t head[SIZEOF_ETH_HDR + 60 + 60];
 
     memcpy(head, v->frame, 12);
@@ -158,7 +170,7 @@ static bool tcp_input_frame(const struct view *v)
         head[SIZEOF_ETH_HDR + 6] = IP_PROTO_TCP;
     }
     return rx_frame_input(v->addr, head, SIZEOF_ETH_HDR + ip + t->tcp_head, t->tcp + t->tcp_head,
-                          t->payload);
+                          t->payload, &early);
 }
 
 static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool looped)
@@ -205,11 +217,6 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
     if (f && !kept) {
         tcp_free_ooseq(f->pcb); /* drop it, and what waits with it (RFC 2018, section 8) */
     }
-    if (f && f->stream && f->pcb->ooseq) {
-        stream_segment_seen(f->stream, sg_get_be32(v->tcp.tcp + 4), v->tcp.tcp + v->tcp.tcp_head,
-                            v->tcp.payload);
-        f = flow_find(&port->flows, &v->key); /* the user may have ended it */
-    }
     if (f) {
         recovery_input_done(f);
         pcb_list_settle(f);
@@ -232,7 +239,7 @@ static void arp_frame(struct sg_port *port, const struct view *v)
         struct address *a = &port->addrs[i];
 
         if (a->used && a->ip.family == 4 && a->ip.vlan == v->vlan) {
-            (void)rx_frame_input(a, frame, sizeof(frame), NULL, 0);
+            (void)rx_frame_input(a, frame, sizeof(frame), NULL, 0, NULL);
         }
     }
 }

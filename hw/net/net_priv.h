@@ -16,6 +16,7 @@
  *   rx_frame.c     lwIP's view of a received frame, without copying the payload
  *   tcp_listener.c listening endpoints
  *   stream_lwip.c  streams: connect, accept, events, close
+ *   stream_early.c streams: what comes behind a gap
  *   stream_send.c  streams: send ring, segments
  *   recovery.c     loss recovery: states and timers
  *   congestion.c   the congestion window
@@ -172,6 +173,7 @@ struct stream {
     struct link work;       /* in port->work, or alone */
     struct link ack;        /* in port->acks, or alone */
     unsigned unread;        /* octets received that do not open the window, while 'held' */
+    uint32_t ahead;         /* octets taken early, by which the window is larger */
     unsigned held_octets;   /* received since an acknowledgement was delayed */
     unsigned busy;          /* upcalls on the stack */
     bool held;              /* by the user: the window does not open */
@@ -374,12 +376,21 @@ void path_mtu_ip6(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t
 /* demux.c */
 unsigned demux_frame(struct sg_port *port, const uint8_t *frame, size_t len, bool looped);
 
+/* rx_frame.c */
+/* A user that may take a payload which lwIP has queued: 'take' returns true if it did. */
+struct rx_early {
+    bool (*take)(const void *opaque);
+    const void *opaque;
+};
 /*
- * rx_frame.c: runs lwIP on one frame: untagged headers, which are copied, and the payload.  False:
- * lwIP queues the payload, and there is no memory for a copy: it points at the caller's.
+ * Runs lwIP on one frame: untagged headers, which are copied, and the payload.  What lwIP queues is
+ * offered to 'early', which may be NULL, and copied if that does not take it.  False: there is no
+ * memory for the copy; lwIP's queue points at the caller's memory.
  */
 bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head, const uint8_t *body,
-                    size_t len);
+                    size_t len, const struct rx_early *early);
+/* Octets of a payload, at p, that was taken: they have a number, but no content. */
+bool rx_frame_was_taken(const void *p);
 
 /* tcp_listener.c */
 struct sg_stream_listener *listener_new(struct sg_stream_net *net, const struct sg_endpoint *local,
@@ -410,14 +421,23 @@ void stream_shutdown(struct sg_stream *base);
 void stream_end(struct stream *s, enum sg_stream_end why);
 /* To be called after lwIP ran for this stream: finds what it can now send or report. */
 void stream_settle(struct stream *s);
-/* A segment with this number and these octets has arrived, and lwIP has processed it. */
-void stream_segment_seen(struct stream *s, uint32_t seq, const uint8_t *p, size_t n);
 void stream_enqueue_work(struct stream *s);
+/* After an upcall, around which the user counts in s->busy: frees the stream if it is gone. */
+void stream_upcall_done(struct stream *s);
 /* Sends the acknowledgements that were delayed for a batch of frames. */
 void stream_send_acks(struct sg_port *port);
 /* Delivers all events that are due; must not be called inside lwIP. */
 void stream_work(struct sg_port *port);
 void stream_check_connect_timeouts(struct sg_port *port);
+
+/* stream_early.c */
+/*
+ * A segment with this number and these octets has arrived, and lwIP has queued it.  True: the user
+ * has taken them; lwIP's queue needs their number only.
+ */
+bool stream_take_early(struct stream *s, uint32_t seq, const uint8_t *p, size_t n);
+/* How many octets of p, which came in order, open the window. */
+uint32_t stream_opens_window(struct stream *s, const struct pbuf *p);
 
 /* stream_send.c */
 /* account: the adapter's, or NULL, in both functions. */

@@ -4,8 +4,9 @@
  *
  * lwIP rewrites TCP headers in place, so the headers are copied; the payload stays in the caller's
  * memory.  In the usual case (a segment in order, consumed by its stream at once) nothing refers to
- * it when lwIP returns.  If lwIP has queued the segment because it is out of order, the payload is
- * moved to memory of its own before the caller gets the frame back.
+ * it when lwIP returns.  If lwIP has queued the segment because it is out of order, its user may
+ * take the payload; else the payload is moved to memory of its own before the caller gets the frame
+ * back.
  */
 #include <string.h>
 
@@ -28,6 +29,9 @@ struct rx_frame {
     bool body_live;
     uint8_t headers[HEADER_ALIGN + HEADERS_MAX];
 };
+
+/* Where queued payloads point that were taken.  Nobody reads it. */
+static const uint8_t taken[UINT16_MAX];
 
 static struct rx_frame *spares;
 static unsigned spare_count;
@@ -73,6 +77,11 @@ static struct rx_frame *take_spare(void)
     return f;
 }
 
+bool rx_frame_was_taken(const void *p)
+{
+    return (uintptr_t)p - (uintptr_t)taken < sizeof(taken);
+}
+
 /* lwIP may have trimmed the body at either end.  False: no memory. */
 static bool move_body(struct rx_frame *f)
 {
@@ -89,7 +98,7 @@ static bool move_body(struct rx_frame *f)
 }
 
 bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head, const uint8_t *body,
-                    size_t len)
+                    size_t len, const struct rx_early *early)
 {
     struct rx_frame *f = take_spare();
     bool kept = true;
@@ -116,7 +125,11 @@ bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head, c
     if (addr->netif.input(p, &addr->netif) != ERR_OK) {
         pbuf_free(p);
     }
-    if (f->body_live) {
+    if (f->body_live && early && early->take(early->opaque)) {
+        if (f->body_live) { /* the user may have ended the connection */
+            f->body.pbuf.payload = (void *)(uintptr_t)taken;
+        }
+    } else if (f->body_live) {
         kept = move_body(f);
     }
     drop_user(f);

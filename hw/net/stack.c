@@ -166,12 +166,17 @@ u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_
     return opts;
 }
 
-/* Two pbufs for each KiB of the window, so that it holds segments of 1500-octet frames. */
+/*
+ * Two pbufs for each KiB of the window, so that it holds segments of 1500-octet frames; what the
+ * user has taken early is beside it.
+ */
 u16_t sg_net_ooseq_limit(const struct tcp_pcb *pcb)
 {
     const struct flow *flow = flow_of(pcb);
+    size_t window = flow ? flow->port->config.window : SG_PORT_WINDOW_MIN;
+    size_t ahead = flow && flow->stream ? flow->stream->ahead : 0;
 
-    return (u16_t)((flow ? flow->port->config.window : SG_PORT_WINDOW_MIN) / 512);
+    return (u16_t)MIN((window + ahead) / 512, (size_t)UINT16_MAX);
 }
 
 /*

@@ -88,7 +88,7 @@ void stream_end(struct stream *s, enum sg_stream_end why)
     stream_enqueue_work(s);
 }
 
-static void upcall_done(struct stream *s)
+void stream_upcall_done(struct stream *s)
 {
     if (--s->busy == 0 && s->gone) {
         stream_free(s);
@@ -111,7 +111,7 @@ static void deliver(struct stream *s)
         s->gone = true;
         s->base.events->closed(&s->base, s->end);
     }
-    upcall_done(s);
+    stream_upcall_done(s);
 }
 
 void stream_work(struct sg_port *port)
@@ -163,7 +163,7 @@ static err_t connected_cb(void *arg, struct tcp_pcb *pcb, err_t err)
         stream_pump(s);
     }
     result = s->pcb ? ERR_OK : ERR_ABRT;
-    upcall_done(s);
+    stream_upcall_done(s);
     return result;
 }
 
@@ -216,7 +216,7 @@ void stream_send_acks(struct sg_port *port)
 static err_t recv_cb(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
 {
     struct stream *s = arg;
-    unsigned octets;
+    unsigned octets, opens;
     struct pbuf *q;
     err_t result;
 
@@ -227,10 +227,11 @@ static err_t recv_cb(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
     }
     s->busy++;
     s->flow->heard = true;
+    opens = stream_opens_window(s, p);
     if (s->held) {
-        s->unread += p->tot_len;
+        s->unread += opens;
     } else {
-        tcp_recved(pcb, p->tot_len);
+        tcp_recved(pcb, (u16_t)opens);
     }
     for (q = p; q && s->pcb; q = q->next) {
         if (q->len) {
@@ -243,27 +244,8 @@ static err_t recv_cb(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
         hold_ack(s, octets);
     }
     result = s->pcb ? ERR_OK : ERR_ABRT;
-    upcall_done(s);
+    stream_upcall_done(s);
     return result;
-}
-
-/*
- * If lwIP has put the segment into its out-of-order queue, it was sound and within the window: the
- * user may see it early.
- */
-void stream_segment_seen(struct stream *s, uint32_t seq, const uint8_t *p, size_t n)
-{
-    const struct tcp_seg *q = s->pcb ? s->pcb->ooseq : NULL;
-
-    while (q && (q->tcphdr->seqno != seq || q->len != n)) {
-        q = q->next;
-    }
-    if (!q || !n || !s->base.events->receive_early) {
-        return;
-    }
-    s->busy++;
-    s->base.events->receive_early(&s->base, seq - s->pcb->rcv_nxt, p, n);
-    upcall_done(s);
 }
 
 static err_t sent_cb(void *arg, struct tcp_pcb *pcb, u16_t len)
@@ -424,7 +406,7 @@ err_t stream_accepted(struct tcp_listener *l, struct flow *flow)
         detach(s);
         s->gone = true;
     }
-    upcall_done(s);
+    stream_upcall_done(s);
     return result;
 }
 
@@ -588,7 +570,7 @@ void stream_abort(struct sg_stream *base)
         tcp_abort(pcb);
     }
     s->busy++;
-    upcall_done(s);
+    stream_upcall_done(s);
 }
 
 void stream_shutdown(struct sg_stream *base)

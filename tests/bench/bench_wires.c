@@ -3,15 +3,21 @@
  * The two wires over one path that loses frames: iWARP and RDMA/TCP of 2000, two whole adapters
  * over TCP in simulated time.  So the results depend on the seed and on nothing of this machine.
  *
- *     bench_wires [--json] [--seconds S] [--writes N]
+ *     bench_wires [--json] [--seconds S] [--writes N] [--seeds N] [--path NAME]
  *
- * The path: 400 Mbit/s, a queue of 1 MiB, a round trip of 1 ms, MTU 1500, in both directions.  For
- * each wire and each share of lost frames, together for SEEDS seeds:
+ * Two paths, with a round trip of 1 ms, the same in both directions:
  *
- *   bulk     Writes of 64 KiB, 8 under way, for S simulated seconds: octets a second, and octets
- *            of frames that the writer sends for an octet of payload
- *   single   one Write of 32 KiB, N times, with a pause after each: for each KiB of it from the
- *            doorbell until it is in the peer's memory.  Its host looks every 10 us.
+ *   wide     MTU 1500, 400 Mbit/s, a queue of 1 MiB, receive windows of 1 MiB, which never limit
+ *   narrow   MTU 9000, 2 Gbit/s, a queue of 4 MiB, receive windows of 256 KiB, which are what fits
+ *            into the path at once: a receiver that keeps octets behind a gap has no room for more
+ *
+ * For each wire, each path, and each share of lost frames:
+ *
+ *   bulk     Writes or Reads of one size, 8 under way, for S simulated seconds with each seed:
+ *            octets a second, the median of the seeds; octets of frames that their source sends for
+ *            an octet of payload; octets that their receiver keeps, sampled every 100 us
+ *   single   (wide only) one Write of 32 KiB, N times, with a pause after each: for each KiB of it
+ *            from the doorbell until it is in the peer's memory.  Its host looks every 10 us.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,10 +29,9 @@
 
 enum {
     UNDER_WAY = 8,
-    LARGE = 65536,
     PARTS = 32, /* of a single Write */
     PART = 1024,
-    SEEDS = 5,
+    MAX_SEEDS = 99,
     MAX_WRITES = 10000,
     MAX_SECONDS = 60,
     LOOK_NS = 10000,
@@ -35,16 +40,46 @@ enum {
     GIVE_UP_S = 60, /* simulated, for one Write */
 };
 
-struct wires_row {
-    enum sg_engine_wire wire;
-    uint32_t loss; /* millionths */
+struct wires_path {
+    const char *name;
+    unsigned mtu;
+    size_t window;
+    uint64_t rate, queue;
 };
 
+static const struct wires_path wide = { "wide", 1500, 1 << 20, 400000000, 1 << 20 };
+static const struct wires_path narrow = { "narrow", 9000, 256 << 10, 2000000000, 4 << 20 };
+
+struct wires_load {
+    const char *name;
+    uint8_t opcode;
+    uint32_t len; /* octets of a message, at most PAIR_BUF */
+};
+
+static const struct wires_load write_64 = { "write-64k", SG_WR_WRITE, 64 << 10 };
+static const struct wires_load write_256 = { "write-256k", SG_WR_WRITE, 256 << 10 };
+static const struct wires_load read_64 = { "read-64k", SG_WR_READ, 64 << 10 };
+
+struct wires_row {
+    const struct wires_path *path;
+    const struct wires_load *load;
+    uint32_t loss; /* millionths */
+    enum sg_engine_wire wire;
+};
+
+#define BOTH_WIRES(path, load, loss)                    \
+    { &(path), &(load), loss, SG_ENGINE_IWARP },        \
+    {                                                   \
+        &(path), &(load), loss, SG_ENGINE_RDMA_TCP_2000 \
+    }
+
 static const struct wires_row rows[] = {
-    { SG_ENGINE_IWARP, 0 },     { SG_ENGINE_RDMA_TCP_2000, 0 },
-    { SG_ENGINE_IWARP, 1000 },  { SG_ENGINE_RDMA_TCP_2000, 1000 },
-    { SG_ENGINE_IWARP, 10000 }, { SG_ENGINE_RDMA_TCP_2000, 10000 },
-    { SG_ENGINE_IWARP, 50000 }, { SG_ENGINE_RDMA_TCP_2000, 50000 },
+    BOTH_WIRES(wide, write_64, 0),        BOTH_WIRES(wide, write_64, 1000),
+    BOTH_WIRES(wide, write_64, 10000),    BOTH_WIRES(wide, write_64, 50000),
+    BOTH_WIRES(narrow, write_64, 0),      BOTH_WIRES(narrow, write_64, 1000),
+    BOTH_WIRES(narrow, write_64, 10000),  BOTH_WIRES(narrow, write_256, 1000),
+    BOTH_WIRES(narrow, write_256, 10000), BOTH_WIRES(narrow, read_64, 1000),
+    BOTH_WIRES(narrow, read_64, 10000),
 };
 
 static const char *const names[] = {
@@ -53,31 +88,48 @@ static const char *const names[] = {
 };
 
 struct wires_result {
-    double mb_per_s, frame_octets;
+    double mb_per_s, frame_octets, frames_mb_per_s;
+    double kept_mean, kept_most;
     double mean_us, median_us, p99_us, late; /* late: share that came after a round trip */
     uint64_t early;                          /* segments of single Writes, placed behind a gap */
 };
 
 static struct pair pair;
-static uint64_t sent_octets; /* of frames of side 0 */
+static unsigned seeds = 5;
+static int source;           /* the side that sends the payload */
+static uint64_t sent_octets; /* of its frames */
+
+/* Octets that the receiver has allocated for the connection: when it was set up, and since. */
+static struct {
+    uint64_t before, sum, most, samples;
+} kept;
 
 static bool count_frame(void *opaque, int from, const uint8_t *frame, size_t len)
 {
     (void)opaque;
     (void)frame;
-    sent_octets += from == 0 ? len : 0;
+    sent_octets += from == source ? len : 0;
     return false;
+}
+
+static uint64_t memory_of_receiver(void)
+{
+    return pair.side[!source].md.a->account.used;
 }
 
 static void start(const struct wires_row *row, uint64_t seed)
 {
     struct sg_impair_config path = {
         .delay = ROUND_TRIP_NS / 2,
-        .rate = 400000000,
-        .queue = 1 << 20,
+        .rate = row->path->rate,
+        .queue = row->path->queue,
         .seed = 2 * seed,
     };
-    const struct tcp_link_options options = { .lose = count_frame, .path = &path };
+    const struct tcp_link_options options = {
+        .port = { .mtu = row->path->mtu, .window = row->path->window },
+        .lose = count_frame,
+        .path = &path,
+    };
     struct sg_adapter_config config;
 
     sg_adapter_default_config(&config);
@@ -91,6 +143,8 @@ static void start(const struct wires_row *row, uint64_t seed)
         sg_assert(sg_impair_set(tcp_link_path(pair.link, i), &path));
         memset(pair.side[i].h.log_on, 0, sizeof(pair.side[i].h.log_on));
     }
+    source = row->load->opcode == SG_WR_READ;
+    kept.before = memory_of_receiver();
 }
 
 static void stop(void)
@@ -99,11 +153,11 @@ static void stop(void)
     pair_stop(&pair);
 }
 
-static void post_write(uint32_t len)
+static void post(uint8_t opcode, uint32_t len)
 {
     struct pair_side *s = &pair.side[0], *to = &pair.side[1];
     const struct md_wr w = {
-        .opcode = SG_WR_WRITE,
+        .opcode = opcode,
         .addr = s->buf,
         .len = len,
         .lkey = s->stag,
@@ -114,7 +168,7 @@ static void post_write(uint32_t len)
     md_post_send(&s->qp, &w);
 }
 
-/* Completions of Writes since the last call. */
+/* Completions since the last call. */
 static unsigned completed(void)
 {
     struct sg_cqe c;
@@ -122,46 +176,38 @@ static unsigned completed(void)
 
     for (; md_poll(&pair.side[0].cq, &c); n++) {
         if (c.status != SG_WC_SUCCESS) {
-            fprintf(stderr, "bench_wires: a Write ended with status %u\n", c.status);
+            fprintf(stderr, "bench_wires: a message ended with status %u\n", c.status);
             exit(1);
         }
     }
     return n;
 }
 
-/* Runs for that simulated time; returns the octets that were written. */
-static uint64_t write_for(uint64_t ns, unsigned *under_way)
+static void sample_kept(void)
+{
+    uint64_t now = memory_of_receiver(), octets = now > kept.before ? now - kept.before : 0;
+
+    kept.sum += octets;
+    kept.most = SG_MAX(kept.most, octets);
+    kept.samples++;
+}
+
+/* Runs for that simulated time; returns the octets of the messages that were completed. */
+static uint64_t run_for(const struct wires_load *load, uint64_t ns, unsigned *under_way)
 {
     uint64_t end = pair.side[0].h.now_ns + ns, octets = 0;
 
     while (pair.side[0].h.now_ns < end) {
         unsigned n = completed();
 
-        octets += (uint64_t)n * LARGE;
+        octets += (uint64_t)n * load->len;
         for (*under_way -= n; *under_way < UNDER_WAY; ++*under_way) {
-            post_write(LARGE);
+            post(load->opcode, load->len);
         }
         pair_pass(&pair, 10 * LOOK_NS);
+        sample_kept();
     }
     return octets;
-}
-
-static void bulk(const struct wires_row *row, double seconds, struct wires_result *r)
-{
-    uint64_t octets = 0, frames = 0;
-
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        unsigned under_way = 0;
-
-        start(row, seed);
-        write_for(500000000, &under_way);
-        sent_octets = 0;
-        octets += write_for((uint64_t)(seconds * 1e9), &under_way);
-        frames += sent_octets;
-        stop();
-    }
-    r->mb_per_s = (double)octets / 1e6 / (seconds * SEEDS);
-    r->frame_octets = octets ? (double)frames / (double)octets : 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -169,6 +215,33 @@ static int compare(const void *a, const void *b)
     double x = *(const double *)a, y = *(const double *)b;
 
     return x < y ? -1 : x > y;
+}
+
+static void bulk(const struct wires_row *row, double seconds, struct wires_result *r)
+{
+    double rate[MAX_SEEDS];
+    uint64_t octets = 0, frames = 0;
+
+    memset(&kept, 0, sizeof(kept));
+    for (unsigned i = 0; i < seeds; i++) {
+        unsigned under_way = 0;
+        uint64_t done;
+
+        start(row, i + 1);
+        run_for(row->load, 500000000, &under_way);
+        sent_octets = 0;
+        done = run_for(row->load, (uint64_t)(seconds * 1e9), &under_way);
+        rate[i] = (double)done / 1e6 / seconds;
+        octets += done;
+        frames += sent_octets;
+        stop();
+    }
+    qsort(rate, seeds, sizeof(*rate), compare);
+    r->mb_per_s = (rate[seeds / 2] + rate[(seeds - 1) / 2]) / 2;
+    r->frame_octets = octets ? (double)frames / (double)octets : 0;
+    r->frames_mb_per_s = (double)frames / 1e6 / (seconds * seeds);
+    r->kept_mean = (double)kept.sum / (double)kept.samples;
+    r->kept_most = (double)kept.most;
 }
 
 /* Writes the octets 'mark', and notes in us when each part was there. */
@@ -179,7 +252,7 @@ static void one_write(uint8_t mark, double *us)
     uint64_t missing = (1ull << PARTS) - 1;
 
     memset(pair_buf(&pair, 0), mark, (size_t)PARTS * PART);
-    post_write(PARTS * PART);
+    post(SG_WR_WRITE, PARTS * PART);
     while (missing) {
         uint64_t now = pair.side[0].h.now_ns;
 
@@ -203,11 +276,11 @@ static void one_write(uint8_t mark, double *us)
 
 static void single(const struct wires_row *row, unsigned count, struct wires_result *r)
 {
-    size_t n = (size_t)SEEDS * count * PARTS, at = 0, late = 0;
+    size_t n = (size_t)seeds * count * PARTS, at = 0, late = 0;
     double *us = malloc(n * sizeof(*us)), sum = 0;
 
     sg_assert(us);
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
         start(row, seed);
         for (unsigned i = 0; i < count; i++, at += PARTS) {
             one_write((uint8_t)(i % 250 + 1), us + at);
@@ -228,67 +301,97 @@ static void single(const struct wires_row *row, unsigned count, struct wires_res
 }
 
 static void print_row(const struct wires_row *row, const struct wires_result *r, bool json,
-                      bool last)
+                      bool first)
 {
     if (json) {
-        printf("  {\"wire\": \"%s\", \"loss\": %g, \"mb_per_s\": %.3f, \"frame_octets\": %.4f, "
+        printf("%s  {\"wire\": \"%s\", \"path\": \"%s\", \"load\": \"%s\", \"loss\": %g, "
+               "\"mb_per_s\": %.3f, \"frame_octets\": %.4f, \"frames_mb_per_s\": %.3f, "
+               "\"kept_mean\": %.0f, \"kept_most\": %.0f, "
                "\"mean_us\": %.1f, \"median_us\": %.0f, \"p99_us\": %.0f, \"late\": %.5f, "
-               "\"early\": %" PRIu64 "}%s\n",
-               names[row->wire], row->loss / 1e6, r->mb_per_s, r->frame_octets, r->mean_us,
-               r->median_us, r->p99_us, r->late, r->early, last ? "" : ",");
+               "\"early\": %" PRIu64 "}",
+               first ? "" : ",\n", names[row->wire], row->path->name, row->load->name,
+               row->loss / 1e6, r->mb_per_s, r->frame_octets, r->frames_mb_per_s, r->kept_mean,
+               r->kept_most, r->mean_us, r->median_us, r->p99_us, r->late, r->early);
     } else {
-        printf("%-14s %6g %9.2f %7.4f %8.1f %8.0f %8.0f %8.5f %8" PRIu64 "\n", names[row->wire],
-               row->loss / 1e6, r->mb_per_s, r->frame_octets, r->mean_us, r->median_us, r->p99_us,
-               r->late, r->early);
+        printf("%-14s %-6s %-10s %6g %8.2f %7.4f %8.2f %8.0f %8.0f %8.1f %8.0f %8.0f %8.5f\n",
+               names[row->wire], row->path->name, row->load->name, row->loss / 1e6, r->mb_per_s,
+               r->frame_octets, r->frames_mb_per_s, r->kept_mean, r->kept_most, r->mean_us,
+               r->median_us, r->p99_us, r->late);
     }
     fflush(stdout);
+}
+
+struct wires_args {
+    double seconds;
+    int writes;
+    bool json;
+    const char *path; /* NULL: both */
+};
+
+static bool parse(int argc, char **argv, struct wires_args *args)
+{
+    for (int a = 1; a < argc; a++) {
+        if (strcmp(argv[a], "--json") == 0) {
+            args->json = true;
+        } else if (a + 1 == argc) {
+            return false;
+        } else if (strcmp(argv[a], "--seconds") == 0) {
+            args->seconds = atof(argv[++a]);
+        } else if (strcmp(argv[a], "--writes") == 0) {
+            args->writes = atoi(argv[++a]);
+        } else if (strcmp(argv[a], "--seeds") == 0) {
+            seeds = (unsigned)atoi(argv[++a]);
+        } else if (strcmp(argv[a], "--path") == 0) {
+            args->path = argv[++a];
+        } else {
+            return false;
+        }
+    }
+    return args->seconds > 0 && args->seconds <= MAX_SECONDS && args->writes >= 1 &&
+           args->writes <= MAX_WRITES && seeds >= 1 && seeds <= MAX_SEEDS;
 }
 
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: bench_wires [--json] [--seconds S] [--writes N]\n"
-            "S: more than 0, at most %d; N: 1 to %d\n",
-            MAX_SECONDS, MAX_WRITES);
+            "usage: bench_wires [--json] [--seconds S] [--writes N] [--seeds N] "
+            "[--path wide|narrow]\n"
+            "S: more than 0, at most %d; Writes: 1 to %d; seeds: 1 to %d\n",
+            MAX_SECONDS, MAX_WRITES, MAX_SEEDS);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
     const size_t count = sizeof(rows) / sizeof(rows[0]);
-    double seconds = 2;
-    int number = 400;
-    bool json = false;
+    struct wires_args args = { .seconds = 2, .writes = 400 };
+    bool first = true;
 
-    for (int a = 1; a < argc; a++) {
-        if (strcmp(argv[a], "--json") == 0) {
-            json = true;
-        } else if (strcmp(argv[a], "--seconds") == 0 && a + 1 < argc) {
-            seconds = atof(argv[++a]);
-        } else if (strcmp(argv[a], "--writes") == 0 && a + 1 < argc) {
-            number = atoi(argv[++a]);
-        } else {
-            return usage();
-        }
-    }
-    if (seconds <= 0 || seconds > MAX_SECONDS || number < 1 || number > MAX_WRITES) {
+    if (!parse(argc, argv, &args)) {
         return usage();
     }
-    if (json) {
+    if (args.json) {
         puts("[");
     } else {
-        printf("%-14s %6s %9s %7s %8s %8s %8s %8s %8s\n", "wire", "loss", "MB/s", "sent", "mean us",
-               "median", "99 %", "late", "early");
+        printf("%-14s %-6s %-10s %6s %8s %7s %8s %8s %8s %8s %8s %8s %8s\n", "wire", "path", "load",
+               "loss", "MB/s", "sent", "frames", "kept", "most", "mean us", "median", "99 %",
+               "late");
     }
     for (size_t i = 0; i < count; i++) {
         struct wires_result r = { 0 };
 
-        bulk(&rows[i], seconds, &r);
-        single(&rows[i], (unsigned)number, &r);
-        print_row(&rows[i], &r, json, i + 1 == count);
+        if (args.path && strcmp(args.path, rows[i].path->name) != 0) {
+            continue;
+        }
+        bulk(&rows[i], args.seconds, &r);
+        if (rows[i].path == &wide) {
+            single(&rows[i], (unsigned)args.writes, &r);
+        }
+        print_row(&rows[i], &r, args.json, first);
+        first = false;
     }
-    if (json) {
-        puts("]");
+    if (args.json) {
+        puts("\n]");
     }
     return 0;
 }

@@ -239,16 +239,19 @@ def wires__judged(_folder):
     """targets of both comparisons of the wires: better is more or less, a gap meets none"""
     native, in_vms = load("bench-wires"), load("bench-wires-vm")
     rows = [
-        {"wire": wire, "loss": loss, "mb_per_s": rate, "mean_us": us}
-        for wire, loss, rate, us in (
-            ("iwarp", 0, 100, 10),
-            ("rdma-tcp-2000", 0, 91, 12),
-            ("iwarp", 0.01, 10, 30),
-            ("rdma-tcp-2000", 0.01, 9.9, 20),
+        {"path": path, "load": load, "wire": wire, "loss": loss, "mb_per_s": rate, "mean_us": us}
+        for path, load, loss, *both in (
+            ("wide", "write-64k", 0, (100, 10), (91, 12)),
+            ("wide", "write-64k", 0.01, (10, 30), (9.9, 20)),
+            ("narrow", "write-64k", 0, (100, 0), (89, 0)),
+            ("narrow", "write-64k", 0.01, (100, 0), (100, 0)),
+            ("narrow", "write-256k", 0.01, (100, 0), (101, 0)),
+            ("narrow", "read-64k", 0.01, (100, 0), (99, 0)),
         )
+        for wire, (rate, us) in zip(("iwarp", "rdma-tcp-2000"), both)
     ]
-    met = [ratio >= target for _, _, ratio, target in native.judge(rows)]
-    assert met == [True, False, False, True], met
+    met = [ratio >= target for _, ratio, target in native.judge(rows)]
+    assert met == [True, False, True, False, True, True, False], met
 
     values = {
         (0, "ib_write_bw", 65536): {"iwarp": [100, 90, 110], "rdma-tcp-2000": [95, 80, 500]},

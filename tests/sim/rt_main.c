@@ -194,14 +194,14 @@ static void make_packet(struct rt_world *w)
 }
 
 /* Shows octets behind a gap, in memory that ends with them; some are damaged. */
-static void show(struct rt_world *w, const struct rt_packet *pk)
+static void show(struct rt_world *w, struct rt_packet *pk)
 {
     uint8_t *copy = g_memdup2(w->out + pk->pos, pk->len);
 
     if (rt_chance(w, 10)) {
         copy[rt_below(w, pk->len)] ^= (uint8_t)(1 << rt_below(w, 8));
     }
-    w->stream.events->receive_early(&w->stream, pk->pos - w->delivered, copy, pk->len);
+    pk->taken |= w->stream.events->receive_early(&w->stream, pk->pos - w->delivered, copy, pk->len);
     g_free(copy);
 }
 
@@ -210,6 +210,9 @@ static void deliver_first(struct rt_world *w)
     struct rt_packet pk = w->packet[0];
     uint8_t *copy = g_memdup2(w->out + pk.pos, pk.len);
 
+    if (pk.taken) {
+        memset(copy, rt_below(w, 256), pk.len);
+    }
     memmove(w->packet, w->packet + 1, --w->packets * sizeof(pk));
     w->delivered += pk.len;
     w->stream.events->receive(&w->stream, copy, pk.len);

@@ -59,7 +59,8 @@ struct rt_side {
 /* A TCP segment on its way to the engine. */
 struct rt_packet {
     uint32_t pos, len;
-    bool here; /* the receiver's TCP has it, behind a gap */
+    bool here;  /* the receiver's TCP has it, behind a gap */
+    bool taken; /* the engine needs its octets no more */
 };
 
 struct rt_world {

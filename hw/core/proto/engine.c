@@ -218,16 +218,18 @@ static void stream_receive(struct sg_stream *s, const uint8_t *p, size_t n)
     conn_leave(c);
 }
 
-static void stream_receive_early(struct sg_stream *s, uint32_t ahead, const uint8_t *p, size_t n)
+static bool stream_receive_early(struct sg_stream *s, uint32_t ahead, const uint8_t *p, size_t n)
 {
     struct sg_conn *c = s->user;
+    bool taken;
 
     if (c->e->stopped || !c->wire->receive_early) {
-        return;
+        return false;
     }
     conn_enter(c);
-    c->wire->receive_early(c, ahead, p, n);
+    taken = c->wire->receive_early(c, ahead, p, n);
     conn_leave(c);
+    return taken;
 }
 
 static void stream_writable(struct sg_stream *s)

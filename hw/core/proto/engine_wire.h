@@ -66,7 +66,7 @@ struct engine_wire {
     /* Once more what was passed to stall_begin(). */
     void (*retry)(struct sg_conn *c, const uint8_t *p, size_t n);
     /* Octets behind a gap, as struct sg_stream_events; NULL: not used. */
-    void (*receive_early)(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_t n);
+    bool (*receive_early)(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_t n);
 
     /* ---- transmission: each returns the octets sent, 0: blocked or failed ---- */
     /* Once in a turn, before the others: sets tx.max. */

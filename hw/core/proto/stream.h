@@ -61,10 +61,12 @@ struct sg_stream_events {
     void (*closed)(struct sg_stream *s, enum sg_stream_end why);
     /*
      * n octets that came behind a gap: 'ahead' octets follow what 'receive' had so far, then these.
-     * The whole payload of a TCP segment; 'receive' gets them again in their turn.  NULL: nobody
-     * wants to see them.  An implementation need not call this.
+     * The whole payload of a TCP segment; 'receive' gets them again in their turn.  True: the user
+     * needs none of them any more.  Then the implementation need not keep them: 'receive' gets as
+     * many octets, which may be any, and the window need not count them.  NULL: nobody wants to see
+     * them.  An implementation need not call this.
      */
-    void (*receive_early)(struct sg_stream *s, uint32_t ahead, const uint8_t *p, size_t n);
+    bool (*receive_early)(struct sg_stream *s, uint32_t ahead, const uint8_t *p, size_t n);
 };
 
 struct sg_stream_ops {

@@ -29,21 +29,46 @@ static void on_connected(struct sg_stream *s)
     }
 }
 
+static bool was_taken(const struct peer *p, uint64_t at)
+{
+    unsigned i;
+
+    for (i = 0; i < p->takes; i++) {
+        if (at >= p->taken[i].from && at < p->taken[i].to) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void forget_taken(struct peer *p)
+{
+    unsigned i, kept = 0;
+
+    for (i = 0; i < p->takes; i++) {
+        if (p->taken[i].to > p->received) {
+            p->taken[kept++] = p->taken[i];
+        }
+    }
+    p->takes = kept;
+}
+
 static void on_receive(struct sg_stream *s, const uint8_t *data, size_t n)
 {
     struct peer *p = event(s);
     size_t i;
 
     for (i = 0; i < n; i++) {
-        p->damaged |= data[i] != pattern(p->received + i);
+        p->damaged |= data[i] != pattern(p->received + i) && !was_taken(p, p->received + i);
     }
     p->received += n;
+    forget_taken(p);
     if (p->abort_on_receive) {
         peer_abort(p);
     }
 }
 
-static void on_receive_early(struct sg_stream *s, uint32_t ahead, const uint8_t *data, size_t n)
+static bool on_receive_early(struct sg_stream *s, uint32_t ahead, const uint8_t *data, size_t n)
 {
     struct peer *p = event(s);
     size_t i;
@@ -56,6 +81,12 @@ static void on_receive_early(struct sg_stream *s, uint32_t ahead, const uint8_t 
     if (p->abort_on_early) {
         peer_abort(p);
     }
+    if (!p->take_early || p->takes == PEER_TAKES) {
+        return false;
+    }
+    p->taken[p->takes].from = p->received + ahead;
+    p->taken[p->takes++].to = p->received + ahead + n;
+    return true;
 }
 
 static void on_writable(struct sg_stream *s)

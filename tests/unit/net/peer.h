@@ -8,14 +8,21 @@
 
 #include "wire.h"
 
+enum { PEER_TAKES = 256 };
+
 struct peer {
     struct sg_stream *s; /* NULL: none, or closed */
     struct wire *wire;
     unsigned connects, peer_closes, closes, writables;
     enum sg_stream_end end;
     uint64_t received;
-    uint64_t early; /* octets shown behind a gap */
-    bool damaged;   /* what arrived is not the pattern */
+    uint64_t early;  /* octets shown behind a gap */
+    bool take_early; /* needs them no more; in their turn their content is not looked at */
+    unsigned takes;
+    struct {
+        uint64_t from, to;
+    } taken[PEER_TAKES]; /* which of these are still to come */
+    bool damaged;        /* what arrived is not the pattern */
     uint64_t to_send, sent;
     size_t unit;         /* octets per send; 0: random */
     bool in_call;        /* a call of ours is on the stack */

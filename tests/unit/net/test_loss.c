@@ -156,6 +156,8 @@ static void shown_early(void)
     run(&r, 2, &stall);
     T_TRUE(r.b.early > 100000);
     T_TRUE(r.b.received > r.b.early);
+    r.b.take_early = true; /* what is taken has any content in its turn, the rest has its own */
+    run(&r, 2, &stall);
     r.b.abort_on_early = true;
     wire_settle(r.w, 5 * WIRE_S);
     T_NULL(r.b.s);

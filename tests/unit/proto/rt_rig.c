@@ -61,14 +61,24 @@ void rt_say(const struct rt_fields *f)
     rig_say_octets(out, rt_build(f, out));
 }
 
-void rt_say_early(const struct rt_fields *f, uint32_t ahead)
+bool rt_say_early(const struct rt_fields *f, uint32_t ahead)
 {
     static uint8_t out[66000];
     size_t n = rt_build(f, out);
     struct sg_stream *s = rig->c->stream;
+    bool taken = s->events->receive_early(s, ahead, out, n);
 
-    s->events->receive_early(s, ahead, out, n);
     rig_settle();
+    return taken;
+}
+
+void rt_say_dropped(size_t n, size_t piece)
+{
+    static const uint8_t other[66000] = { 0xee, 0xee };
+
+    for (; n; n -= SG_MIN(n, piece)) {
+        rig_say_octets(other, SG_MIN(n, piece));
+    }
 }
 
 struct rt_fields rt_hear(void)

@@ -48,7 +48,10 @@ void rt_passive(void);
 size_t rt_build(const struct rt_fields *f, uint8_t *out);
 void rt_say(const struct rt_fields *f);
 /* The segment is behind a gap of 'ahead' octets. */
-void rt_say_early(const struct rt_fields *f, uint32_t ahead);
+/* True: the engine needs none of its octets any more. */
+bool rt_say_early(const struct rt_fields *f, uint32_t ahead);
+/* Octets in order whose content the stream has dropped, in pieces of that size. */
+void rt_say_dropped(size_t n, size_t piece);
 /* The next segment of the engine; the payload is in p, n.  Fails if there is none. */
 struct rt_fields rt_hear(void);
 void rt_post_send(uint64_t cookie, uint32_t length);

@@ -127,7 +127,7 @@ static void doubts(void)
         f.version = i == 3 ? 2 : 1;
         memset(out, 0, sizeof(out));
         n = rt_build(&f, out + rows[i].shift) + rows[i].shift - rows[i].cut + (i == 6 ? 4 : 0);
-        s->events->receive_early(s, 1000, out, n);
+        T_EQ_INT(s->events->receive_early(s, 1000, out, n), i == 0);
         T_SHOWS("WIL-22") {
             T_EQ_U64(early_count(), i == 0 || i == 6);
             T_EQ_INT(memcmp(rig->mem + 100, text, 4) == 0, i == 0 || i == 6);
@@ -154,7 +154,7 @@ static void several(void)
     a.order = b.order = 0xffff;
     n = rt_build(&a, out);
     n += rt_build(&b, out + n);
-    s->events->receive_early(s, 60, out, n);
+    T_TRUE(s->events->receive_early(s, 60, out, n));
     T_EQ_U64(early_count(), 2);
     T_EQ_MEM(rig->mem + 100, text, 5);
     T_EQ_MEM(rig->mem + 200, text, 6);
@@ -235,23 +235,72 @@ static void no_early_faults(void)
     rig_stop();
 }
 
-/* Another segment at the same place, and one whose place has passed. */
-static void not_the_same(void)
+/* In its turn nobody looks at the octets of what was placed early, however they are divided. */
+static void dropped_octets(void)
+{
+    static const size_t pieces[] = { 1, 3, 44, 45, 1000 };
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(pieces); i++) {
+        struct rt_fields gap = write_seg(RT_FIRST + 1, RT_BE, 50, 4, text, 4);
+        struct rt_fields w = write_seg(RT_FIRST + 2, RT_BE, 100, 4, text, 4);
+        struct rt_fields begin = { .flags = RT_B, .number = RT_FIRST + 3, .p = text, .n = 4 };
+        struct rt_fields end = {
+            .flags = RT_E, .number = RT_FIRST + 3, .offset = 4, .p = text + 4, .n = 4
+        };
+
+        T_CONTEXT("pieces of %zu", pieces[i]);
+        rt_start(1460);
+        rt_passive();
+        rig->recvs = 1;
+        w.order = 0xffff;
+        T_TRUE(rt_say_early(&w, 44));
+        rt_say(&gap);
+        rt_say_dropped(44, pieces[i]);
+        T_EQ_STR(rig_log(), "placed placed");
+        rt_say(&begin);
+        T_TRUE(rt_say_early(&end, 0));
+        rt_say_dropped(32, pieces[i]);
+        T_EQ_STR(rig_log(), "recv(1,8)");
+        T_EQ_MEM(rig->mem + 100, text, 4);
+        T_EQ_MEM(rig->recv_buf, text, 8);
+        T_EQ_U64(sg_engine_stats(rig->e)->crc_errors, 0);
+        rig_stop();
+    }
+}
+
+/* In its turn the header that was seen is checked as any other. */
+static void dropped_out_of_sequence(void)
+{
+    struct rt_fields gap = write_seg(RT_FIRST + 1, RT_BE, 50, 4, text, 4);
+    struct rt_fields w = write_seg(RT_FIRST + 3, RT_BE, 100, 4, text, 4);
+
+    rt_start(1460);
+    rt_passive();
+    w.order = 0xffff;
+    T_TRUE(rt_say_early(&w, 44));
+    rt_say(&gap);
+    rt_say_dropped(44, 44);
+    T_EQ_STR(rig_log(), "placed faulted(FORM) disconnected(PROTOCOL)");
+    rig_stop();
+}
+
+/* Places that have passed, and the limit. */
+static void places(void)
 {
     struct rt_fields early = write_seg(RT_FIRST + 1, RT_BE, 100, 4, text, 4);
-    struct rt_fields other = write_seg(RT_FIRST + 1, RT_BE, 200, 4, text, 4);
     unsigned i;
 
     rt_start(1460);
     rt_passive();
-    rt_say_early(&early, 0);
-    rt_say(&other);
-    T_EQ_MEM(rig->mem + 200, text, 4);
+    T_TRUE(rt_say_early(&early, 0));
+    rt_say(&early);
+    T_EQ_STR(rig_log(), "placed");
     /* The table is bounded; places that have passed are forgotten. */
     for (i = 0; i < 100; i++) {
         early = write_seg(RT_FIRST + 3 + i, RT_BE, 300, 4, text, 4);
         early.order = 0xffff;
-        rt_say_early(&early, 44 * (i + 1));
+        T_EQ_INT(rt_say_early(&early, 44 * (i + 1)), i < 64);
     }
     T_EQ_U64(early_count(), 1 + 64);
     for (i = 0; i < 101; i++) {
@@ -273,7 +322,9 @@ static const struct t_case cases[] = {
     { "the Send under way", send_under_way },
     { "Responses", responses },
     { "no fault is raised early", no_early_faults },
-    { "other octets; places that have passed; the limit", not_the_same },
+    { "octets that the stream has dropped", dropped_octets },
+    { "dropped octets out of sequence", dropped_out_of_sequence },
+    { "places that have passed; the limit", places },
 };
 
 T_MAIN(cases)

@@ -31,9 +31,12 @@ struct rt_message {
     uint64_t to; /* of its first octet */
 };
 
-/* A segment that was placed early, by its position in the stream. */
+/* A segment that was placed early, by its position in the stream: all of it but the payload. */
 struct rt_early {
-    uint32_t pos, len, crc;
+    uint32_t pos, len; /* on the wire */
+    uint32_t payload;  /* octets */
+    struct sg_rt_hdr h;
+    uint8_t control[SG_RT_WORD];
 };
 
 struct rt_conn {
@@ -48,7 +51,8 @@ struct rt_conn {
         bool waits;             /* the stalled segment waits for an answer of ours */
         struct sg_timer resume; /* while that answer was given, and reception has not gone on */
         unsigned early_count;
-        struct rt_early early[RT_EARLY_MAX];
+        struct rt_early *early; /* RT_EARLY_MAX of them; NULL while there are none */
+        uint32_t early_seen;    /* octets of the one at 'pos' that have come in their turn */
     } rx;
     struct {
         uint32_t next;  /* number of the next message */
@@ -90,7 +94,8 @@ static inline bool rt_receiving(const struct sg_conn *c)
 }
 
 /* rt_place.c */
-/* Takes a segment whose octets are sound; 'placed': its payload is in memory already. */
+/* Takes a segment whose octets are sound; 'placed': its payload is in memory already, so that its
+ * order allowed it then, and still does: it is never SEG_LATER. */
 int rt_take(struct sg_conn *c, const struct sg_rt_seg *seg, bool placed);
 /* The tagged offset of its first octet. */
 uint64_t rt_tagged_offset(const struct sg_rt_seg *seg);
@@ -102,9 +107,10 @@ bool rt_order_allows(const struct sg_conn *c, uint32_t number, uint16_t order);
 void rt_answered(struct sg_conn *c);
 
 /* rt_early.c */
-void rt_receive_early(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_t n);
-/* Was the segment at rx.pos placed early?  Forgets all before it. */
-bool rt_was_early(struct sg_conn *c, uint32_t len, uint32_t crc);
+bool rt_receive_early(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_t n);
+/* The segment at rx.pos, if it was placed early.  Forgets all before it. */
+const struct rt_early *rt_early_now(struct sg_conn *c);
+void rt_early_free(struct sg_conn *c);
 
 /* rt_wire.c */
 /* A fault of the peer. */

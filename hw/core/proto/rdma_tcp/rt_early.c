@@ -4,14 +4,27 @@
  *
  * The stream shows octets that it cannot deliver yet, and delivers them later.  If they are a
  * segment beyond doubt, and its order allows it, its payload is placed now.  Nothing else happens:
- * no message is delivered, no state changes, no fault is raised.  The position is remembered, and
- * when the segment comes in its turn, it passes all checks, but is not placed again.
+ * no message is delivered, no state changes, no fault is raised.  Position and header are
+ * remembered, and when the segment's turn comes, the header passes all checks, but the payload is
+ * not placed again.  Its octets are not looked at then: the stream may have dropped them, which
+ * saves the memory and lets its window open.
  */
+#include "base/account.h"
 #include "proto/rdma_tcp/rt.h"
 
-/* Forgets the places in front of the next segment to be taken. */
-static void forget(struct rt_conn *rt)
+enum { TABLE = RT_EARLY_MAX * sizeof(struct rt_early) };
+
+void rt_early_free(struct sg_conn *c)
 {
+    sg_account_free(c->e->host->account, c->rt->rx.early, TABLE);
+    c->rt->rx.early = NULL;
+    c->rt->rx.early_count = 0;
+}
+
+/* Forgets the places in front of the next segment to be taken. */
+static void forget(struct sg_conn *c)
+{
+    struct rt_conn *rt = c->rt;
     unsigned i, kept = 0;
 
     for (i = 0; i < rt->rx.early_count; i++) {
@@ -20,37 +33,52 @@ static void forget(struct rt_conn *rt)
         }
     }
     rt->rx.early_count = kept;
+    if (!kept) {
+        rt_early_free(c);
+    }
 }
 
-bool rt_was_early(struct sg_conn *c, uint32_t len, uint32_t crc)
-{
-    const struct rt_conn *rt = c->rt;
-    unsigned i;
-
-    if (!rt->rx.early_count) {
-        return false;
-    }
-    forget(c->rt);
-    for (i = 0; i < rt->rx.early_count; i++) {
-        const struct rt_early *e = &rt->rx.early[i];
-
-        if (e->pos == rt->rx.pos && e->len == len && e->crc == crc) {
-            return true; /* and stays: if the segment has to wait, it is taken again */
-        }
-    }
-    return false;
-}
-
-static bool known(const struct rt_conn *rt, uint32_t pos)
+static const struct rt_early *find(const struct rt_conn *rt, uint32_t pos)
 {
     unsigned i;
 
     for (i = 0; i < rt->rx.early_count; i++) {
         if (rt->rx.early[i].pos == pos) {
-            return true;
+            return &rt->rx.early[i];
         }
     }
-    return false;
+    return NULL;
+}
+
+/* It stays in the table: if the segment has to wait, it is taken again. */
+const struct rt_early *rt_early_now(struct sg_conn *c)
+{
+    if (!c->rt->rx.early) {
+        return NULL;
+    }
+    forget(c);
+    return find(c->rt, c->rt->rx.pos);
+}
+
+/* Room for one more; false: the table is full, or there is no memory for it. */
+static bool has_room(struct sg_conn *c)
+{
+    struct rt_conn *rt = c->rt;
+
+    if (!rt->rx.early) {
+        rt->rx.early = sg_account_new(c->e->host->account, TABLE);
+    }
+    return rt->rx.early && rt->rx.early_count < RT_EARLY_MAX;
+}
+
+static void remember(struct rt_conn *rt, uint32_t pos, size_t whole, const struct sg_rt_seg *seg)
+{
+    struct rt_early *e = &rt->rx.early[rt->rx.early_count++];
+
+    *e = (struct rt_early){
+        .pos = pos, .len = (uint32_t)whole, .payload = (uint32_t)seg->payload.len, .h = seg->h
+    };
+    memcpy(e->control, seg->control.p, seg->control.len); /* place() has checked the length */
 }
 
 static bool place_write(struct sg_conn *c, const struct sg_rt_seg *seg)
@@ -115,30 +143,50 @@ static bool place(struct sg_conn *c, const struct sg_rt_seg *seg)
     return seg->h.type == SG_RT_WRITE ? place_write(c, seg) : place_send(c, seg);
 }
 
-void rt_receive_early(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_t n)
+/* One segment that begins with p, at 'pos'; returns its length, 0: it has to wait. */
+static size_t take_early(struct sg_conn *c, uint32_t pos, const uint8_t *p, size_t n)
 {
-    uint32_t pos = c->rt->rx.seen + ahead;
     struct rt_conn *rt = c->rt;
     struct sg_rt_seg seg;
+    size_t whole;
 
-    forget(rt);
-    while (n && rt_receiving(c) && !c->stall && !conn_observed(c) &&
-           rt->rx.early_count < RT_EARLY_MAX) {
+    if (sg_rt_parse(sg_span_of(p, n), true, &seg) != SG_WIRE_OK || seg.h.version != SG_RT_VERSION ||
+        seg.h.conn_id != rt->conn_id) {
+        return 0; /* no segment begins here */
+    }
+    whole = sg_rt_wire_len((size_t)(seg.payload.p + seg.payload.len - p));
+    if (find(rt, pos)) {
+        return whole;
+    }
+    if (has_room(c) && place(c, &seg) && !conn_dead(c)) {
+        remember(rt, pos, whole, &seg);
+        c->e->stats.rx_early++;
+    }
+    return whole;
+}
+
+bool rt_receive_early(struct sg_conn *c, uint32_t ahead, const uint8_t *p, size_t n)
+{
+    uint32_t pos = c->rt->rx.seen + ahead;
+    bool all = true;
+
+    if (c->rt->rx.early) {
+        forget(c);
+    }
+    while (n) {
         size_t whole;
 
-        if (sg_rt_parse(sg_span_of(p, n), true, &seg) != SG_WIRE_OK ||
-            seg.h.version != SG_RT_VERSION || seg.h.conn_id != rt->conn_id) {
-            return; /* no segment begins here: it waits for its turn */
+        if (!rt_receiving(c) || c->stall || conn_observed(c)) {
+            return false;
         }
-        whole = sg_rt_wire_len((size_t)(seg.payload.p + seg.payload.len - p));
-        if (!known(rt, pos) && place(c, &seg) && !conn_dead(c)) {
-            rt->rx.early[rt->rx.early_count++] = (struct rt_early){
-                .pos = pos, .len = (uint32_t)whole, .crc = sg_get_be32(p + whole - 4)
-            };
-            c->e->stats.rx_early++;
+        whole = take_early(c, pos, p, n);
+        all = all && whole && !conn_dead(c) && find(c->rt, pos);
+        if (!whole) {
+            return false;
         }
         pos += (uint32_t)whole;
         p += whole;
         n -= whole;
     }
+    return all;
 }

@@ -201,7 +201,7 @@ static int take_send(struct sg_conn *c, const struct sg_rt_seg *seg, bool placed
         return fault(c, "a Send of more than 2^32 octets");
     }
     count(c, &c->rx.send);
-    if (must_wait(c, &seg->h)) {
+    if (!placed && must_wait(c, &seg->h)) {
         return SEG_LATER;
     }
     if (!placed) {

@@ -30,20 +30,21 @@ static const char *header_fault(const struct sg_conn *c, const struct sg_rt_hdr 
     return NULL;
 }
 
-/* A whole segment of 'whole' octets on the wire. */
-static void take(struct sg_conn *c, const uint8_t *p, size_t whole)
+/*
+ * A segment of 'whole' octets at p whose CRC is right.  NULL: its payload is in memory already;
+ * then it never has to wait.
+ */
+static void take_sound(struct sg_conn *c, const struct sg_rt_seg *seg, const uint8_t *p,
+                       size_t whole)
 {
-    uint32_t crc = sg_get_be32(p + whole - 4);
-    struct sg_rt_seg seg;
-    enum sg_wire_err err = sg_rt_parse(sg_span_of(p, whole), true, &seg);
-    const char *fault = err == SG_WIRE_OK ? header_fault(c, &seg.h) : sg_wire_err_name(err);
+    const char *fault = header_fault(c, &seg->h);
     int result;
 
     if (fault) {
-        rt_fault(c, err == SG_WIRE_BAD_CRC ? SG_FAULT_CRC : SG_FAULT_FORM, fault);
+        rt_fault(c, SG_FAULT_FORM, fault);
         return;
     }
-    result = rt_take(c, &seg, rt_was_early(c, (uint32_t)whole, crc));
+    result = rt_take(c, seg, !p);
     if (conn_dead(c)) {
         return;
     }
@@ -58,9 +59,51 @@ static void take(struct sg_conn *c, const uint8_t *p, size_t whole)
     }
 }
 
+/* A whole segment of 'whole' octets on the wire. */
+static void take(struct sg_conn *c, const uint8_t *p, size_t whole)
+{
+    struct sg_rt_seg seg;
+    enum sg_wire_err err = sg_rt_parse(sg_span_of(p, whole), true, &seg);
+
+    if (err != SG_WIRE_OK) {
+        rt_fault(c, err == SG_WIRE_BAD_CRC ? SG_FAULT_CRC : SG_FAULT_FORM, sg_wire_err_name(err));
+        return;
+    }
+    take_sound(c, &seg, p, whole);
+}
+
+/* The segment at rx.pos was placed early. */
+static void take_placed(struct sg_conn *c, const struct rt_early *e)
+{
+    const struct rt_early copy = *e; /* verbs may end the connection */
+    const struct sg_rt_seg seg = {
+        .h = copy.h,
+        .control = sg_span_of(copy.control, copy.h.clen * (size_t)SG_RT_WORD),
+        .payload = sg_span_of(NULL, copy.payload),
+    };
+
+    take_sound(c, &seg, NULL, copy.len);
+}
+
 void rt_retry(struct sg_conn *c, const uint8_t *p, size_t n)
 {
     take(c, p, n);
+}
+
+/*
+ * Octets of a segment that was placed early come in their turn, and are ignored, as the stream may
+ * have dropped the real ones.  Returns how many of n belong to it.
+ */
+static size_t pass_over(struct sg_conn *c, const struct rt_early *e, size_t n)
+{
+    size_t used = SG_MIN(n, (size_t)(e->len - c->rt->rx.early_seen));
+
+    c->rt->rx.early_seen += (uint32_t)used;
+    if (c->rt->rx.early_seen == e->len) {
+        c->rt->rx.early_seen = 0;
+        take_placed(c, e);
+    }
+    return used;
 }
 
 /* Room in the buffer for 'want' octets; false: no memory. */
@@ -128,9 +171,13 @@ void rt_receive(struct sg_conn *c, const uint8_t *p, size_t n)
         c->rt->rx.seen += (uint32_t)n;
     }
     while (n && rt_receiving(c) && !c->stall) {
+        const struct rt_early *e = c->rx.have ? NULL : rt_early_now(c);
         size_t used;
 
-        if (!c->rx.have && sg_rt_peek(sg_span_of(p, n), &whole) == SG_WIRE_OK && whole <= n) {
+        if (e) {
+            used = pass_over(c, e, n);
+        } else if (!c->rx.have && sg_rt_peek(sg_span_of(p, n), &whole) == SG_WIRE_OK &&
+                   whole <= n) {
             used = whole;
             take(c, p, whole);
         } else {

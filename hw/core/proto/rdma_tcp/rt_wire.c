@@ -28,6 +28,7 @@ static bool init(struct sg_conn *c)
 static void fini(struct sg_conn *c)
 {
     sg_timerq_cancel(&c->e->timers, &c->rt->rx.resume);
+    rt_early_free(c);
     conn_release(c, c->rt, sizeof(*c->rt));
 }
 
