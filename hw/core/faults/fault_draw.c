@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Rules drawn from a seed.
+ *
+ * A lot is a text of the ordinary grammar, so it can be read, and given again one rule at a time.
+ * The n-th rule depends on the seed, on n and on the time within which it begins, and on nothing
+ * else.  Every drawn rule ends by itself: an effect from which an adapter does not recover without
+ * a reset (a command that is stuck or not answered, an interrupt that is lost) happens once.
+ */
+#include "faults/fault_rules.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/bytes.h"
+#include "base/prng.h"
+
+enum { OCCURRENCES = 16, US_MAX = 20000, VECTORS = 8 };
+
+enum lot_kind {
+    LOT_FAIL,
+    LOT_SLOW,
+    LOT_SILENT,
+    LOT_STUCK,
+    LOT_LATE,
+    LOT_LOST,
+    LOT_WRONG,
+    LOT_SPURIOUS,
+    LOT_ONE_READ,
+    LOT_READS,
+    LOTS,
+};
+
+static uint32_t below(uint64_t *state, uint32_t n)
+{
+    return (uint32_t)(sg_prng(state) % n);
+}
+
+void sg_fault_draw(const struct sg_fault_lot *lot, unsigned n, char text[SG_FAULT_TEXT])
+{
+    uint64_t state = lot->seed ^ (n + 1) * 0x9e3779b97f4a7c15ull;
+    const unsigned kind = below(&state, LOTS), us = 1 + below(&state, US_MAX);
+    const unsigned nth = 1 + below(&state, OCCURRENCES), vector = below(&state, VECTORS);
+    const uint64_t after = lot->within / 1000 ? sg_prng(&state) % (lot->within / 1000) : 0;
+    char when[60];
+
+    snprintf(when, sizeof(when), "nth=%u after=%" PRIu64 "us", nth, after);
+    switch (kind) {
+    case LOT_FAIL:
+        snprintf(text, SG_FAULT_TEXT, "command fail %s", when);
+        break;
+    case LOT_SLOW:
+        snprintf(text, SG_FAULT_TEXT, "command slow=%uus %s", us, when);
+        break;
+    case LOT_SILENT:
+    case LOT_STUCK:
+        snprintf(text, SG_FAULT_TEXT, "command %s %s", kind == LOT_STUCK ? "stuck" : "silent",
+                 when);
+        break;
+    case LOT_LATE:
+        snprintf(text, SG_FAULT_TEXT, "interrupt late=%uus %s", us, when);
+        break;
+    case LOT_LOST:
+        snprintf(text, SG_FAULT_TEXT, "interrupt lost %s", when);
+        break;
+    case LOT_WRONG:
+        snprintf(text, SG_FAULT_TEXT, "interrupt wrong=%u %s", vector, when);
+        break;
+    case LOT_SPURIOUS:
+        snprintf(text, SG_FAULT_TEXT, "interrupt spurious=%u after=%" PRIu64 "us", vector, after);
+        break;
+    case LOT_ONE_READ:
+        snprintf(text, SG_FAULT_TEXT, "registers ones times=1 %s", when);
+        break;
+    default:
+        snprintf(text, SG_FAULT_TEXT, "registers ones after=%" PRIu64 "us for=%uus", after, us);
+        break;
+    }
+}
