@@ -28,6 +28,7 @@
 
 #include <glib.h>
 
+#include "faults/faults.h"
 #include "flash/chip.h"
 #include "verbs/adapter_impl.h"
 #include "verbs/commands/admin_cmd.h"
@@ -118,6 +119,9 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
 /* After this the guest finds no objects any more. */
 static void end(struct sg_adapter *a)
 {
+    if (sg_faulty(a)) {
+        sg_faults_reset(a->faults);
+    }
     sg_reg_drop(a);
     sg_check_sums_free(a->check, a->admin->sums);
     memset(a->admin, 0, sizeof(*a->admin));
@@ -195,6 +199,22 @@ void sg_adapter_break(struct sg_adapter *a)
     }
 }
 
+void sg_adapter_set_faults(struct sg_adapter *a, struct sg_faults *faults)
+{
+    a->faults = faults && sg_faults_any(faults) ? faults : NULL;
+    sg_adapter_hang_bells(a);
+    a->admin->held_until = 0; /* a command that waits goes on: its rule is gone */
+    sg_adapter_kick(a);       /* the host learns of the deadline */
+}
+
+/* Faults that have a time; returns the next deadline. */
+static SG_COLD uint64_t run_faults(struct sg_adapter *a)
+{
+    uint64_t next = sg_adapter_run_faults(a);
+
+    return SG_MIN(next, sg_admin_held_until(a));
+}
+
 /* Timers; returns the next deadline. */
 static uint64_t run_timers(struct sg_adapter *a)
 {
@@ -259,6 +279,9 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
         more |= sg_qp_run_flush(a);
     }
     deadline = run_timers(a);
+    if (sg_faulty(a)) {
+        deadline = SG_MIN(deadline, run_faults(a));
+    }
     more |= a->kicked;
     a->running = false;
     a->kicked = more; /* true: the host calls again without another kick */
