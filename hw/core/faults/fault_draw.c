@@ -28,6 +28,10 @@ enum lot_kind {
     LOT_SPURIOUS,
     LOT_ONE_READ,
     LOT_READS,
+    LOT_DMA,
+    LOT_COMPLETION,
+    LOT_LINK,
+    LOT_ERROR,
     LOTS,
 };
 
@@ -42,6 +46,7 @@ void sg_fault_draw(const struct sg_fault_lot *lot, unsigned n, char text[SG_FAUL
     const unsigned kind = below(&state, LOTS), us = 1 + below(&state, US_MAX);
     const unsigned nth = 1 + below(&state, OCCURRENCES), vector = below(&state, VECTORS);
     const uint64_t after = lot->within / 1000 ? sg_prng(&state) % (lot->within / 1000) : 0;
+    static const char *const errors[] = { "correctable", "nonfatal", "fatal" };
     char when[60];
 
     snprintf(when, sizeof(when), "nth=%u after=%" PRIu64 "us", nth, after);
@@ -71,6 +76,18 @@ void sg_fault_draw(const struct sg_fault_lot *lot, unsigned n, char text[SG_FAUL
         break;
     case LOT_ONE_READ:
         snprintf(text, SG_FAULT_TEXT, "registers ones times=1 %s", when);
+        break;
+    case LOT_DMA:
+        snprintf(text, SG_FAULT_TEXT, "dma refuse dir=%s %s", us % 2 ? "read" : "write", when);
+        break;
+    case LOT_COMPLETION:
+        snprintf(text, SG_FAULT_TEXT, "completion late=%uus %s", us, when);
+        break;
+    case LOT_LINK:
+        snprintf(text, SG_FAULT_TEXT, "link down=%uus after=%" PRIu64 "us", us, after);
+        break;
+    case LOT_ERROR:
+        snprintf(text, SG_FAULT_TEXT, "error %s after=%" PRIu64 "us", errors[us % 3], after);
         break;
     default:
         snprintf(text, SG_FAULT_TEXT, "registers ones after=%" PRIu64 "us for=%uus", after, us);

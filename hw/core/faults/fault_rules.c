@@ -42,14 +42,40 @@ static const struct effect_row registers_effects[] = {
     { NULL },
 };
 
+static const struct effect_row dma_effects[] = {
+    { "refuse", SG_EFFECT_REFUSE, VALUE_NONE },
+    { NULL },
+};
+
+static const struct effect_row completion_effects[] = {
+    { "late", SG_EFFECT_LATE, VALUE_TIME },
+    { NULL },
+};
+
+static const struct effect_row link_effects[] = {
+    { "down", SG_EFFECT_DOWN, VALUE_TIME, .timed = true },
+    { NULL },
+};
+
+static const struct effect_row error_effects[] = {
+    { "correctable", SG_EFFECT_CORRECTABLE, VALUE_NONE, .timed = true },
+    { "nonfatal", SG_EFFECT_NONFATAL, VALUE_NONE, .timed = true },
+    { "fatal", SG_EFFECT_FATAL, VALUE_NONE, .timed = true },
+    { NULL },
+};
+
 static const struct {
-    const char *name, *filter; /* the word that restricts it */
+    const char *name, *filter; /* the word that restricts it, or NULL */
     uint8_t takes;
     const struct effect_row *effects;
 } points[SG_POINTS] = {
     [SG_POINT_COMMAND] = { "command", "op", VALUE_COMMAND, command_effects },
     [SG_POINT_INTERRUPT] = { "interrupt", "vector", VALUE_VECTOR, interrupt_effects },
     [SG_POINT_REGISTERS] = { "registers", "offset", VALUE_OFFSET, registers_effects },
+    [SG_POINT_DMA] = { "dma", "dir", VALUE_DIRECTION, dma_effects },
+    [SG_POINT_COMPLETION] = { "completion", "cq", VALUE_NUMBER, completion_effects },
+    [SG_POINT_LINK] = { "link", NULL, VALUE_NONE, link_effects },
+    [SG_POINT_ERROR] = { "error", NULL, VALUE_NONE, error_effects },
 };
 
 /* Words for all points, of rules that count occurrences or of timed ones. */
@@ -76,6 +102,9 @@ static const struct lot_row {
     { "rules", VALUE_COUNT, offsetof(struct sg_fault_lot, rules) },
     { "within", VALUE_TIME, offsetof(struct sg_fault_lot, within) },
 };
+
+/* For messages. */
+#define POINTS_TEXT "command, interrupt, registers, dma, completion, link, error"
 
 const char *sg_fault_point_name(enum sg_fault_point point)
 {
@@ -160,7 +189,7 @@ static bool take_word(struct parser *p, struct sg_fault_rule *r, const char *nam
             return take_effect(p, r, row, text);
         }
     }
-    if (!strcmp(name, points[r->point].filter)) {
+    if (points[r->point].filter && !strcmp(name, points[r->point].filter)) {
         return take_filter(p, r, text);
     }
     for (unsigned i = 0; i < SG_ARRAY_SIZE(conditions); i++) {
@@ -252,8 +281,7 @@ static bool parse_rule(struct parser *p, const char *point, char *at, struct sg_
     for (i = 0; i < SG_POINTS && strcmp(point, points[i].name) != 0; i++) {
     }
     if (i == SG_POINTS) {
-        return refuse(p, "it begins with %s, not with command, interrupt, registers or draw",
-                      point);
+        return refuse(p, "it begins with %s, not with %s or draw", point, POINTS_TEXT);
     }
     r->point = (uint8_t)i;
     r->every = 1;

@@ -19,6 +19,8 @@ static const char *const value_texts[] = {
     [VALUE_COUNT] = "a number from 1 on",
     [VALUE_TIMES] = "a number from 1 on, or always",
     [VALUE_SEED] = "a number",
+    [VALUE_DIRECTION] = "read or write",
+    [VALUE_NUMBER] = "the number of an object",
 };
 
 static const char *const statuses[] = {
@@ -107,6 +109,9 @@ bool sg_fault_value(const struct sg_fault_words *words, unsigned kind, const cha
         return parse_time(text, value);
     case VALUE_COMMAND:
         return parse_command(words, text, value);
+    case VALUE_DIRECTION:
+        *value = !strcmp(text, "write");
+        return *value || !strcmp(text, "read");
     case VALUE_TIMES:
         if (!strcmp(text, "always")) {
             *value = SG_FAULT_ALWAYS;
@@ -120,6 +125,6 @@ bool sg_fault_value(const struct sg_fault_words *words, unsigned kind, const cha
         return false;
     }
     return kind == VALUE_SEED || (kind == VALUE_VECTOR && *value < SG_FAULT_VECTORS) ||
-           (kind == VALUE_OFFSET && *value <= UINT32_MAX) ||
+           ((kind == VALUE_OFFSET || kind == VALUE_NUMBER) && *value <= UINT32_MAX) ||
            ((kind == VALUE_COUNT || kind == VALUE_TIMES) && *value && *value <= SG_FAULT_COUNT_MAX);
 }

@@ -21,6 +21,8 @@ enum sg_fault_value_kind {
     VALUE_COUNT,
     VALUE_TIMES,
     VALUE_SEED,
+    VALUE_DIRECTION,
+    VALUE_NUMBER,
 };
 
 /* What a value of this kind is, for messages. */

@@ -23,6 +23,7 @@ struct active {
 struct sg_faults {
     struct sg_fault_words words;
     unsigned count;
+    uint64_t up_due; /* the link is down until then; SG_NEVER: it is not */
     struct active active[SG_FAULT_RULES];
     unsigned late_count;
     struct {
@@ -36,6 +37,7 @@ struct sg_faults *sg_faults_new(const struct sg_fault_words *words)
     struct sg_faults *f = g_new0(struct sg_faults, 1);
 
     f->words = *words;
+    f->up_due = SG_NEVER;
     return f;
 }
 
@@ -46,7 +48,17 @@ void sg_faults_free(struct sg_faults *f)
 
 bool sg_faults_any(const struct sg_faults *f)
 {
-    return f->count || f->late_count;
+    return f->count || f->late_count || f->up_due != SG_NEVER;
+}
+
+bool sg_faults_has(const struct sg_faults *f, enum sg_fault_point point)
+{
+    for (unsigned i = 0; i < f->count; i++) {
+        if (f->active[i].rule.point == point) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- setting ---- */
@@ -155,6 +167,7 @@ bool sg_faults_set(struct sg_faults *f, const char *text, uint64_t now, char *er
     }
     if (done) {
         f->count = r->count;
+        f->up_due = f->up_due == SG_NEVER ? SG_NEVER : now;
     }
     g_free(r);
     return done;
@@ -235,7 +248,7 @@ static bool is_waiting(const struct active *a)
 
 uint64_t sg_faults_next(const struct sg_faults *f)
 {
-    uint64_t next = SG_NEVER;
+    uint64_t next = f->up_due;
 
     for (unsigned i = 0; i < f->late_count; i++) {
         next = SG_MIN(next, f->late[i].due);
@@ -283,13 +296,27 @@ static bool take_timed(struct active *a, uint64_t now, struct sg_fault_act *act)
     return true;
 }
 
+/* A link that goes down again meanwhile comes up at the later time. */
+static void remember_link(struct sg_faults *f, uint64_t now, const struct sg_fault_act *act)
+{
+    if (act->effect == SG_EFFECT_DOWN) {
+        f->up_due = f->up_due == SG_NEVER ? now + act->value : SG_MAX(f->up_due, now + act->value);
+    }
+}
+
 bool sg_faults_take(struct sg_faults *f, uint64_t now, struct sg_fault_act *act)
 {
     if (take_late(f, now, act)) {
         return true;
     }
+    if (f->up_due <= now) {
+        f->up_due = SG_NEVER;
+        *act = (struct sg_fault_act){ .effect = SG_EFFECT_UP };
+        return true;
+    }
     for (unsigned i = 0; i < f->count; i++) {
         if (take_timed(&f->active[i], now, act)) {
+            remember_link(f, now, act);
             return true;
         }
     }

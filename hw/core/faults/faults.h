@@ -27,9 +27,13 @@ enum sg_fault_limits {
 };
 
 enum sg_fault_point {
-    SG_POINT_COMMAND,   /* which: the opcode */
-    SG_POINT_INTERRUPT, /* which: the vector */
-    SG_POINT_REGISTERS, /* a read; which: the offset */
+    SG_POINT_COMMAND,    /* which: the opcode */
+    SG_POINT_INTERRUPT,  /* which: the vector */
+    SG_POINT_REGISTERS,  /* a read; which: the offset */
+    SG_POINT_DMA,        /* which: 0 reads memory, 1 writes it */
+    SG_POINT_COMPLETION, /* which: the completion queue */
+    SG_POINT_LINK,
+    SG_POINT_ERROR,
     SG_POINTS,
 };
 
@@ -40,13 +44,22 @@ enum sg_fault_effect {
     SG_EFFECT_SLOW,   /* executed later; value: ns */
     SG_EFFECT_STUCK,  /* never executed, and none behind it */
     SG_EFFECT_SILENT, /* executed, but not answered */
-    /* Of an interrupt. */
+    /* Of an interrupt; LATE also of a completion. */
     SG_EFFECT_LATE,     /* value: ns */
     SG_EFFECT_LOST,     /* */
     SG_EFFECT_WRONG,    /* value: the vector instead */
     SG_EFFECT_SPURIOUS, /* at a time, without a cause; value: the vector */
     /* Of the registers. */
     SG_EFFECT_ONES, /* all bits are 1 */
+    /* Of DMA. */
+    SG_EFFECT_REFUSE, /* the address does not respond */
+    /* Of the link, at a time; the machine around the adapter does it. */
+    SG_EFFECT_DOWN, /* value: for so many ns */
+    SG_EFFECT_UP,   /* and then this */
+    /* Errors that the PCI function reports, at a time; likewise. */
+    SG_EFFECT_CORRECTABLE,
+    SG_EFFECT_NONFATAL,
+    SG_EFFECT_FATAL,
 };
 
 /* What to do; NONE: nothing out of the ordinary. */
@@ -72,6 +85,8 @@ void sg_faults_free(struct sg_faults *f);
  */
 bool sg_faults_set(struct sg_faults *f, const char *text, uint64_t now, char *err, size_t len);
 bool sg_faults_any(const struct sg_faults *f);
+/* Is there a rule of this point? */
+bool sg_faults_has(const struct sg_faults *f, enum sg_fault_point point);
 
 /*
  * Something happens at a point: what becomes of it.  All rules of the point count it; the first

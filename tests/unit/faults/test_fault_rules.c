@@ -37,6 +37,13 @@ static void effects(void)
         { "registers ones", SG_POINT_REGISTERS, SG_EFFECT_ONES, 0, SG_FAULT_ALWAYS },
         { "registers ones times=1", SG_POINT_REGISTERS, SG_EFFECT_ONES, 0, 1 },
         { "registers times=2 ones", SG_POINT_REGISTERS, SG_EFFECT_ONES, 0, 2 },
+        { "dma refuse", SG_POINT_DMA, SG_EFFECT_REFUSE, 0, 1 },
+        { "completion late=3ms", SG_POINT_COMPLETION, SG_EFFECT_LATE, 3 * MS, 1 },
+        { "link down=200ms", SG_POINT_LINK, SG_EFFECT_DOWN, 200 * MS, 1 },
+        { "link down=1ms period=2ms times=5", SG_POINT_LINK, SG_EFFECT_DOWN, MS, 5 },
+        { "error correctable", SG_POINT_ERROR, SG_EFFECT_CORRECTABLE, 0, 1 },
+        { "error nonfatal", SG_POINT_ERROR, SG_EFFECT_NONFATAL, 0, 1 },
+        { "error fatal after=1s", SG_POINT_ERROR, SG_EFFECT_FATAL, 0, 1 },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -71,6 +78,10 @@ static void conditions(void)
     T_EQ_INT(parse("interrupt lost vector=7 times=always"), 1);
     T_EQ_U64(rule.which, 7);
     T_EQ_U64(rule.times, SG_FAULT_ALWAYS);
+    T_EQ_INT(parse("dma refuse dir=write"), 1);
+    T_TRUE(rule.only && rule.which == 1);
+    T_EQ_INT(parse("dma dir=read refuse"), 1);
+    T_TRUE(rule.only && rule.which == 0);
     T_EQ_INT(parse("registers ones offset=0x0c"), 1);
     T_EQ_U64(rule.which, 12);
     /* What lasts is not limited to one occurrence. */
@@ -137,6 +148,16 @@ static void refusals(void)
         { "interrupt spurious=1 period=99us", "period is 100 us at least" },
         { "registers ones=1", "ones takes no value" },
         { "registers ones offset=0x100000000", "offset takes the offset of a register" },
+        { "dma refuse dir=up", "dir takes read or write" },
+        { "dma refuse dir", "dir takes read or write" },
+        { "dma ones", "dma has no word ones; its effects are refuse" },
+        { "completion late=1ms cq=many", "cq takes the number of an object" },
+        { "completion lost", "completion has no word lost; its effects are late" },
+        { "link down", "down takes a time" },
+        { "link up", "link has no word up; its effects are down" },
+        { "link down=1ms nth=2", "nth has no meaning for a rule that acts at a time" },
+        { "error", "it has no effect: one of correctable, nonfatal, fatal" },
+        { "error fatal vector=1", "error has no word vector" },
         { "draw", "draw needs seed=NUMBER" },
         { "draw rules=3", "draw needs seed=NUMBER" },
         { "draw seed=x", "seed takes a number" },

@@ -164,6 +164,41 @@ static void times(void)
     end();
 }
 
+static unsigned takes_effect(uint64_t ms)
+{
+    struct sg_fault_act act = { 0 };
+
+    sg_faults_take(f, START + ms * MS, &act);
+    return act.effect;
+}
+
+/* What goes down comes up again, also when the rules end meanwhile. */
+static void links(void)
+{
+    begin("link down=3ms after=1ms period=10ms times=2; error fatal after=12ms");
+    T_TRUE(sg_faults_has(f, SG_POINT_LINK) && !sg_faults_has(f, SG_POINT_DMA));
+    T_EQ_U64(takes_effect(1), SG_EFFECT_DOWN);
+    T_EQ_U64(sg_faults_next(f), START + 4 * MS);
+    T_EQ_U64(takes_effect(3), SG_EFFECT_NONE);
+    T_EQ_U64(takes_effect(4), SG_EFFECT_UP);
+    T_EQ_U64(takes_effect(4), SG_EFFECT_NONE);
+    T_EQ_U64(takes_effect(11), SG_EFFECT_DOWN);
+    T_EQ_U64(takes_effect(12), SG_EFFECT_FATAL);
+    T_TRUE(sg_faults_set(f, "", START + 12 * MS, err, sizeof(err)));
+    T_TRUE(sg_faults_any(f));
+    T_EQ_U64(takes_effect(12), SG_EFFECT_UP);
+    T_TRUE(!sg_faults_any(f));
+    end();
+    /* Two outages that overlap are one. */
+    begin("link down=9ms; link down=2ms after=1ms");
+    T_EQ_U64(takes_effect(0), SG_EFFECT_DOWN);
+    T_EQ_U64(takes_effect(1), SG_EFFECT_DOWN);
+    T_EQ_U64(takes_effect(8), SG_EFFECT_NONE);
+    T_EQ_U64(takes_effect(9), SG_EFFECT_UP);
+    T_EQ_U64(sg_faults_next(f), SG_NEVER);
+    end();
+}
+
 static void late(void)
 {
     unsigned i;
@@ -222,6 +257,7 @@ static const struct t_case cases[] = {
     { "registers", registers },
     { "several rules", several },
     { "rules that act at a time", times },
+    { "the link, and errors", links },
     { "interrupts that are late", late },
     { "rules are replaced together", setting },
 };

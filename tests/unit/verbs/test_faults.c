@@ -306,6 +306,40 @@ static void register_once(void)
     end();
 }
 
+/* ---- what the machine does ---- */
+
+static unsigned asked[8], asked_count;
+
+static void record_fault(void *host, unsigned effect)
+{
+    (void)host;
+    T_TRUE(asked_count < 8);
+    asked[asked_count++] = effect;
+}
+
+static void machine_asked(void)
+{
+    begin("");
+    s.h.ops.fault = record_fault;
+    asked_count = 0;
+    set("link down=2ms after=1ms; error nonfatal after=5ms; error correctable after=6ms");
+    T_EQ_U64(asked_count, 0);
+    pass(MS);
+    pass(2 * MS);
+    pass(2 * MS);
+    pass(MS);
+    T_EQ_U64(asked_count, 4);
+    T_EQ_U64(asked[0], SG_EFFECT_DOWN);
+    T_EQ_U64(asked[1], SG_EFFECT_UP);
+    T_EQ_U64(asked[2], SG_EFFECT_NONFATAL);
+    T_EQ_U64(asked[3], SG_EFFECT_CORRECTABLE);
+    s.h.ops.fault = NULL; /* a machine that can do neither */
+    set("link down=1ms; error fatal");
+    pass(2 * MS);
+    T_EQ_U64(asked_count, 4);
+    end();
+}
+
 static const struct t_case cases[] = {
     { "a command fails", command_fails },
     { "a command is slow", command_slow },
@@ -319,6 +353,7 @@ static const struct t_case cases[] = {
     { "registers are ones for a while", registers_while },
     { "registers are ones for ever", registers_for_ever },
     { "a register is ones once", register_once },
+    { "the link and errors are the machine's", machine_asked },
 };
 
 T_MAIN(cases)

@@ -64,6 +64,8 @@ uint64_t sg_adapter_run_faults(struct sg_adapter *a)
     while (sg_faults_take(a->faults, sg_adapter_now(a), &act)) {
         if (act.effect == SG_EFFECT_SPURIOUS) {
             raise_vector(a, act.value);
+        } else if (a->host.ops->fault) {
+            a->host.ops->fault(a->host.opaque, act.effect);
         }
     }
     return sg_faults_next(a->faults);
