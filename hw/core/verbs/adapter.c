@@ -37,6 +37,7 @@
 #include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
 #include "verbs/memory/tpt.h"
+#include "verbs/events/cq.h"
 #include "verbs/events/eq.h"
 #include "verbs/queues/qp.h"
 
@@ -73,6 +74,7 @@ static void make_lists(struct sg_adapter *a)
     sg_list_init(&a->cq_errors);
     sg_list_init(&a->deferred_writes);
     sg_list_init(&a->paging);
+    sg_list_init(&a->late_cqes);
     sg_timerq_init(&a->timers);
 }
 
@@ -122,6 +124,7 @@ static void end(struct sg_adapter *a)
     if (sg_faulty(a)) {
         sg_faults_reset(a->faults);
     }
+    sg_cq_drop_late(a, NULL);
     sg_reg_drop(a);
     sg_check_sums_free(a->check, a->admin->sums);
     memset(a->admin, 0, sizeof(*a->admin));
@@ -201,6 +204,7 @@ void sg_adapter_break(struct sg_adapter *a)
 
 void sg_adapter_set_faults(struct sg_adapter *a, struct sg_faults *faults)
 {
+    sg_cq_release_late(a, NULL); /* their rule is gone */
     a->faults = faults && sg_faults_any(faults) ? faults : NULL;
     sg_adapter_hang_bells(a);
     a->admin->held_until = 0; /* a command that waits goes on: its rule is gone */
@@ -212,6 +216,7 @@ static SG_COLD uint64_t run_faults(struct sg_adapter *a)
 {
     uint64_t next = sg_adapter_run_faults(a);
 
+    next = SG_MIN(next, sg_cq_run_late(a));
     return SG_MIN(next, sg_admin_held_until(a));
 }
 
