@@ -30,6 +30,8 @@ enum lot_kind {
     LOT_READS,
     LOT_DMA,
     LOT_COMPLETION,
+    LOT_OUTBOUND,
+    LOT_INBOUND,
     LOT_LINK,
     LOT_ERROR,
     LOTS,
@@ -47,6 +49,7 @@ void sg_fault_draw(const struct sg_fault_lot *lot, unsigned n, char text[SG_FAUL
     const unsigned nth = 1 + below(&state, OCCURRENCES), vector = below(&state, VECTORS);
     const uint64_t after = lot->within / 1000 ? sg_prng(&state) % (lot->within / 1000) : 0;
     static const char *const errors[] = { "correctable", "nonfatal", "fatal" };
+    static const char *const ends[] = { "terminate", "fin", "rst", "mute" };
     char when[60];
 
     snprintf(when, sizeof(when), "nth=%u after=%" PRIu64 "us", nth, after);
@@ -82,6 +85,11 @@ void sg_fault_draw(const struct sg_fault_lot *lot, unsigned n, char text[SG_FAUL
         break;
     case LOT_COMPLETION:
         snprintf(text, SG_FAULT_TEXT, "completion late=%uus %s", us, when);
+        break;
+    case LOT_OUTBOUND:
+    case LOT_INBOUND:
+        snprintf(text, SG_FAULT_TEXT, "%s %s %s", kind == LOT_INBOUND ? "inbound" : "outbound",
+                 ends[us % 4], when);
         break;
     case LOT_LINK:
         snprintf(text, SG_FAULT_TEXT, "link down=%uus after=%" PRIu64 "us", us, after);

@@ -52,6 +52,14 @@ static const struct effect_row completion_effects[] = {
     { NULL },
 };
 
+static const struct effect_row message_effects[] = {
+    { "terminate", SG_EFFECT_TERMINATE, VALUE_NONE },
+    { "fin", SG_EFFECT_FIN, VALUE_NONE },
+    { "rst", SG_EFFECT_RST, VALUE_NONE },
+    { "mute", SG_EFFECT_MUTE, VALUE_NONE },
+    { NULL },
+};
+
 static const struct effect_row link_effects[] = {
     { "down", SG_EFFECT_DOWN, VALUE_TIME, .timed = true },
     { NULL },
@@ -74,6 +82,8 @@ static const struct {
     [SG_POINT_REGISTERS] = { "registers", "offset", VALUE_OFFSET, registers_effects },
     [SG_POINT_DMA] = { "dma", "dir", VALUE_DIRECTION, dma_effects },
     [SG_POINT_COMPLETION] = { "completion", "cq", VALUE_NUMBER, completion_effects },
+    [SG_POINT_OUTBOUND] = { "outbound", "qp", VALUE_NUMBER, message_effects },
+    [SG_POINT_INBOUND] = { "inbound", "qp", VALUE_NUMBER, message_effects },
     [SG_POINT_LINK] = { "link", NULL, VALUE_NONE, link_effects },
     [SG_POINT_ERROR] = { "error", NULL, VALUE_NONE, error_effects },
 };
@@ -104,7 +114,7 @@ static const struct lot_row {
 };
 
 /* For messages. */
-#define POINTS_TEXT "command, interrupt, registers, dma, completion, link, error"
+#define POINTS_TEXT "command, interrupt, registers, dma, completion, outbound, inbound, link, error"
 
 const char *sg_fault_point_name(enum sg_fault_point point)
 {

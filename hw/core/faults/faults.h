@@ -32,6 +32,8 @@ enum sg_fault_point {
     SG_POINT_REGISTERS,  /* a read; which: the offset */
     SG_POINT_DMA,        /* which: 0 reads memory, 1 writes it */
     SG_POINT_COMPLETION, /* which: the completion queue */
+    SG_POINT_OUTBOUND,   /* a message; which: our queue pair */
+    SG_POINT_INBOUND,
     SG_POINT_LINK,
     SG_POINT_ERROR,
     SG_POINTS,
@@ -53,6 +55,11 @@ enum sg_fault_effect {
     SG_EFFECT_ONES, /* all bits are 1 */
     /* Of DMA. */
     SG_EFFECT_REFUSE, /* the address does not respond */
+    /* Of a message: what the peer gets then. */
+    SG_EFFECT_TERMINATE,
+    SG_EFFECT_FIN,
+    SG_EFFECT_RST,
+    SG_EFFECT_MUTE, /* nothing more */
     /* Of the link, at a time; the machine around the adapter does it. */
     SG_EFFECT_DOWN, /* value: for so many ns */
     SG_EFFECT_UP,   /* and then this */

@@ -151,6 +151,7 @@ void sg_adapter_free(struct sg_adapter *a)
     sg_check_free(a->check);
     g_free(a->scratch->buf);
     g_free(a->hash_piece);
+    g_free(a->faulty_upcalls);
     g_free(sg_container_of(a, struct parts, adapter));
 }
 
@@ -207,6 +208,7 @@ void sg_adapter_set_faults(struct sg_adapter *a, struct sg_faults *faults)
     sg_cq_release_late(a, NULL); /* their rule is gone */
     a->faults = faults && sg_faults_any(faults) ? faults : NULL;
     sg_adapter_hang_bells(a);
+    sg_cm_hang_upcalls(a);
     a->admin->held_until = 0; /* a command that waits goes on: its rule is gone */
     sg_adapter_kick(a);       /* the host learns of the deadline */
 }

@@ -39,6 +39,7 @@ struct sg_cm {
     bool was_up;              /* setup was completed */
     bool passive;             /* the peer began */
     bool observed;            /* the host knows that it exists */
+    bool mute;                /* a fault rule: it sends nothing any more */
     struct sg_qp *qp;         /* NULL: none yet, or no more */
     struct sg_listen *listen; /* REQUEST */
     /* In sg_adapter.ready; of qp->past_cm in past_conns; in REQUEST in listen->requests. */
@@ -75,6 +76,9 @@ void sg_cm_forget_past(struct sg_qp *qp);
 bool sg_cm_transmit(struct sg_adapter *a, size_t budget);
 /* Fatal error: resets all connections silently, some at each call; false: none is left. */
 bool sg_cm_quiesce(struct sg_adapter *a);
+
+/* faulty_peer.c: chooses what the engine calls: are there fault rules about messages? */
+void sg_cm_hang_upcalls(struct sg_adapter *a);
 
 /* observe.c: its queue pair may send, or the peer may. */
 void sg_cm_observe(struct sg_cm *cm);

@@ -23,6 +23,7 @@ struct sg_adapter;
 struct sg_admin_queue;
 struct sg_cm;
 struct sg_ending;
+struct sg_engine_ops;
 struct sg_eq;
 struct sg_flash;
 struct sg_mem_ops;
@@ -99,8 +100,9 @@ struct sg_adapter {
     struct sg_list flushing;    /* sg_qp: in ERROR with entries left */
     struct sg_list cq_errors;   /* sg_cq: overrun, queue pairs not in error yet */
     struct sg_list paging;      /* sg_mem_ctx: wait for pages (odp.c) */
-    struct sg_list late_cqes;   /* completions that fault rules delay */
-    uint32_t late_count;        /* of them */
+    struct sg_engine_ops *faulty_upcalls; /* connections/faulty_peer.c; NULL: never needed */
+    struct sg_list late_cqes;             /* completions that fault rules delay */
+    uint32_t late_count;                  /* of them */
     struct sg_list deferred_writes; /* sg_mem_ctx: the host may hold placed octets back (pm.c) */
     struct sg_timerq timers;        /* of completion queues, and of waits for receives */
     struct sg_verbs_stats stats;
