@@ -336,6 +336,7 @@ static void staghorn_instance_init(Object *obj)
 static void staghorn_instance_finalize(Object *obj)
 {
     g_slist_free(STAGHORN(obj)->props_set);
+    staghorn_faults_finalize(STAGHORN(obj));
 }
 
 /*
@@ -420,8 +421,8 @@ static bool get_fatal(Object *obj, Error **errp)
 {
     StaghornState *s = STAGHORN(obj);
 
-    return s->adapter && ((s->due & STAGHORN_DUE_BREAK) ||
-                          sg_adapter_reg_read(s->adapter, SG_REG_FATAL, 4) != SG_FATAL_NONE);
+    return s->adapter &&
+           ((s->due & STAGHORN_DUE_BREAK) || sg_adapter_fatal_error(s->adapter) != SG_FATAL_NONE);
 }
 
 /* Fault injection by the machine's owner; the driver's reset ends the fault. */
@@ -478,6 +479,7 @@ static void staghorn_class_init(ObjectClass *klass, void *data)
     object_class_property_add(klass, "host-memory", "size", get_host_memory, NULL, NULL, NULL);
     staghorn_port_class_init(klass);
     staghorn_check_class_init(klass);
+    staghorn_faults_class_init(klass);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 }
 

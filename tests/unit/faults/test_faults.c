@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Rules at work: which occurrence each concerns, windows of time, late interrupts, several rules. */
+/* Rules at work: which occurrence each concerns, windows, late interrupts, several rules. */
 #include <glib.h>
 
 #include "faults/fault_rules.h"
