@@ -45,6 +45,11 @@ static void set_faults(Object *obj, const char *text, Error **errp)
     apply_now(s);
 }
 
+bool staghorn_is_unreachable(const StaghornState *s)
+{
+    return s->faults && sg_faults_unreachable(s->faults, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+}
+
 static char *get_faults(Object *obj, Error **errp)
 {
     StaghornState *s = STAGHORN(obj);

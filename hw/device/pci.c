@@ -305,11 +305,20 @@ static void staghorn_reset(Object *obj, ResetType type)
     staghorn_reset_soon(STAGHORN(obj));
 }
 
+static uint32_t staghorn_read_config(PCIDevice *pci, uint32_t addr, int len)
+{
+    return staghorn_is_unreachable(STAGHORN(pci)) ? UINT32_MAX >> (32 - 8 * len)
+                                                  : pci_default_read_config(pci, addr, len);
+}
+
 /* May send a pending interrupt, which may remove us. */
 static void staghorn_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
 {
     StaghornState *s = STAGHORN(pci);
 
+    if (staghorn_is_unreachable(s)) {
+        return;
+    }
     staghorn_hold();
     pci_default_write_config(pci, addr, value, len);
     if (!s->gone) {
@@ -464,6 +473,7 @@ static void staghorn_class_init(ObjectClass *klass, void *data)
     staghorn_prop_set_init();
     k->realize = staghorn_realize;
     k->exit = staghorn_exit;
+    k->config_read = staghorn_read_config;
     k->config_write = staghorn_write_config;
     k->vendor_id = SG_PCI_VENDOR_ID;
     k->device_id = SG_PCI_DEVICE_ID;

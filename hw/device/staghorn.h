@@ -153,6 +153,8 @@ void staghorn_check_class_init(ObjectClass *klass);
 /* fault_property.c: faults on demand. */
 void staghorn_faults_apply(StaghornState *s);
 void staghorn_faults_finalize(StaghornState *s);
+/* Is the function unreachable by the bus?  Registers are the core's affair. */
+bool staghorn_is_unreachable(const StaghornState *s);
 void staghorn_faults_class_init(ObjectClass *klass);
 
 /* fault_acts.c: are there rules about DMA?  sg_host_ops.fault; does what it asked for. */

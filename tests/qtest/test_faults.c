@@ -169,7 +169,7 @@ static void slow_command(void)
     stop();
 }
 
-/* The machine's reset and the function's do not end a rule; clearing the rules does. */
+/* Neither registers nor configuration space; nothing of it has changed when it is over. */
 static void unreachable(void)
 {
     start(NULL);
@@ -179,14 +179,33 @@ static void unreachable(void)
     machine_pass(m, 4);
     T_EQ_U64(function_readl(f, SG_REG_MAGIC), UINT32_MAX);
     T_EQ_U64(function_readq(f, SG_REG_STATUS), UINT64_MAX);
+    T_EQ_U64(function_config_readl(f, PCI_VENDOR_ID), UINT32_MAX);
+    T_EQ_U64(function_config_readw(f, PCI_VENDOR_ID), UINT16_MAX);
+    T_EQ_U64(function_config_readb(f, PCI_REVISION_ID), UINT8_MAX);
+    function_config_writew(f, PCI_COMMAND, 0);
+    function_writel(f, SG_REG_CTRL, SG_CTRL_RESET);
     T_TRUE(property_has("fatal", "\"return\": false"));
+    accepts("");
+    T_EQ_U64(function_readl(f, SG_REG_MAGIC), SG_MAGIC);
+    T_EQ_U64(function_readl(f, SG_REG_STATUS) & SG_STATUS_READY, SG_STATUS_READY);
+    T_EQ_U64(function_config_readw(f, PCI_VENDOR_ID), SG_PCI_VENDOR_ID);
+    stop();
+}
+
+/* No reset ends a rule. */
+static void outlives_resets(void)
+{
+    start(NULL);
+    driver_start(&md, f);
+    accepts("registers ones offset=0 times=always");
+    T_EQ_U64(function_readl(f, SG_REG_MAGIC), UINT32_MAX);
+    T_EQ_U64(function_config_readw(f, PCI_VENDOR_ID), SG_PCI_VENDOR_ID); /* only this register */
     function_flr(f);
     T_EQ_U64(function_readl(f, SG_REG_MAGIC), UINT32_MAX);
     machine_reset(m);
     T_EQ_U64(function_readl(f, SG_REG_MAGIC), UINT32_MAX);
     accepts("");
     T_EQ_U64(function_readl(f, SG_REG_MAGIC), SG_MAGIC);
-    driver_start(&md, f);
     stop();
 }
 
@@ -306,7 +325,8 @@ static const struct t_case cases[] = {
     { "nonsense is refused while it runs, and changes nothing", refused_later },
     { "interrupts that are late or spurious", interrupts_in_time },
     { "a command that is slow, and one that is stuck", slow_command },
-    { "registers that are unreachable", unreachable },
+    { "a function that is unreachable", unreachable },
+    { "rules outlive resets", outlives_resets },
     { "rules for a machine that is stopped", stopped },
     { "memory that refuses an access", memory },
     { "a link that flaps", link_flaps },
