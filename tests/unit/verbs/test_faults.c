@@ -97,6 +97,19 @@ static void command_slow(void)
     end();
 }
 
+/* A delay that ends when the adapter is FATAL: it asks for no more turns on its account. */
+static void slow_and_fatal(void)
+{
+    begin("command op=NOP slow=5ms");
+    submit(SG_ADMIN_NOP);
+    sg_adapter_break(s.md.a);
+    md_settle(&s.md);
+    pass(10 * MS);
+    T_TRUE(s.h.timer_ns > s.h.now_ns);
+    T_EQ_INT(answer(), -1);
+    end();
+}
+
 static void command_silent(void)
 {
     struct sg_adapter_census c;
@@ -343,6 +356,7 @@ static void machine_asked(void)
 static const struct t_case cases[] = {
     { "a command fails", command_fails },
     { "a command is slow", command_slow },
+    { "a slow command of an adapter that fails", slow_and_fatal },
     { "a command is not answered", command_silent },
     { "a command is stuck", command_stuck },
     { "an interrupt is lost", interrupt_lost },

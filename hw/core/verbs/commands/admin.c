@@ -162,7 +162,7 @@ static SG_COLD bool meet_fate(struct sg_adapter *a)
 
 uint64_t sg_admin_held_until(const struct sg_adapter *a)
 {
-    return a->admin->held ? a->admin->held_until : SG_NEVER;
+    return a->admin->held && sg_adapter_alive(a) ? a->admin->held_until : SG_NEVER;
 }
 
 static bool run_one(struct sg_adapter *a)
