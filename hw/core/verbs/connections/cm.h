@@ -39,7 +39,6 @@ struct sg_cm {
     bool was_up;              /* setup was completed */
     bool passive;             /* the peer began */
     bool observed;            /* the host knows that it exists */
-    bool mute;                /* a fault rule: it sends nothing any more */
     struct sg_qp *qp;         /* NULL: none yet, or no more */
     struct sg_listen *listen; /* REQUEST */
     /* In sg_adapter.ready; of qp->past_cm in past_conns; in REQUEST in listen->requests. */
@@ -47,6 +46,7 @@ struct sg_cm {
     uint16_t ird; /* ORD: base.ord */
     uint16_t peer_ird, peer_ord;
     uint8_t mpa_rev;
+    bool mute; /* a fault rule: it sends nothing any more */
     uint16_t pdata_len;
     uint8_t *pdata;           /* of the peer's frame, owned */
     struct sg_mpe_target mpe; /* the peer's request under way */
