@@ -306,12 +306,15 @@ void staghorn_catch_up(StaghornState *s)
 {
     unsigned due = s->due;
 
-    s->due &= STAGHORN_DUE_TURN | STAGHORN_DUE_RECEIVE;
+    s->due &= STAGHORN_DUE_TURN | STAGHORN_DUE_RECEIVE | STAGHORN_DUE_ACTS;
     if (due & STAGHORN_DUE_RESET) {
         staghorn_reset_core(s);
     }
     if (due & STAGHORN_DUE_LINK) {
         sg_adapter_set_link(s->adapter, !qemu_get_queue(s->nic)->link_down);
+    }
+    if (due & STAGHORN_DUE_FAULTS) {
+        staghorn_faults_apply(s);
     }
     if (staghorn_is_powered_off(s)) {
         return;

@@ -212,6 +212,7 @@ const struct sg_host_ops staghorn_host_ops = {
     .arm_timer = host_arm_timer,
     .kick = host_kick,
     .raise = host_raise,
+    .fault = staghorn_faults_ask,
     .random = host_random,
     .pm_last_cut = staghorn_last_cut,
     .where = host_where,
@@ -252,6 +253,9 @@ static void bottom_half(void *opaque)
         s->due &= ~STAGHORN_DUE_RECEIVE;
         qemu_flush_queued_packets(qemu_get_queue(s->nic));
     }
+    if (s->due & STAGHORN_DUE_ACTS && !s->gone) {
+        staghorn_faults_act(s);
+    }
     staghorn_release();
 }
 
@@ -269,6 +273,9 @@ static void make_adapter(StaghornState *s)
     s->adapter = sg_adapter_new(&s->host, sg_port_stream_net(s->port), &s->config);
     sg_adapter_set_flash(s->adapter, s->flash.chip);
     sg_adapter_set_link(s->adapter, !qemu_get_queue(s->nic)->link_down);
+    if (s->faults) {
+        staghorn_faults_apply(s);
+    }
 }
 
 void staghorn_host_renew(StaghornState *s)

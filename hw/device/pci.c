@@ -305,11 +305,20 @@ static void staghorn_reset(Object *obj, ResetType type)
     staghorn_reset_soon(STAGHORN(obj));
 }
 
+static uint32_t staghorn_read_config(PCIDevice *pci, uint32_t addr, int len)
+{
+    return staghorn_is_unreachable(STAGHORN(pci)) ? UINT32_MAX >> (32 - 8 * len)
+                                                  : pci_default_read_config(pci, addr, len);
+}
+
 /* May send a pending interrupt, which may remove us. */
 static void staghorn_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
 {
     StaghornState *s = STAGHORN(pci);
 
+    if (staghorn_is_unreachable(s)) {
+        return;
+    }
     staghorn_hold();
     pci_default_write_config(pci, addr, value, len);
     if (!s->gone) {
@@ -336,6 +345,7 @@ static void staghorn_instance_init(Object *obj)
 static void staghorn_instance_finalize(Object *obj)
 {
     g_slist_free(STAGHORN(obj)->props_set);
+    staghorn_faults_finalize(STAGHORN(obj));
 }
 
 /*
@@ -420,8 +430,8 @@ static bool get_fatal(Object *obj, Error **errp)
 {
     StaghornState *s = STAGHORN(obj);
 
-    return s->adapter && ((s->due & STAGHORN_DUE_BREAK) ||
-                          sg_adapter_reg_read(s->adapter, SG_REG_FATAL, 4) != SG_FATAL_NONE);
+    return s->adapter &&
+           ((s->due & STAGHORN_DUE_BREAK) || sg_adapter_fatal_error(s->adapter) != SG_FATAL_NONE);
 }
 
 /* Fault injection by the machine's owner; the driver's reset ends the fault. */
@@ -463,6 +473,7 @@ static void staghorn_class_init(ObjectClass *klass, void *data)
     staghorn_prop_set_init();
     k->realize = staghorn_realize;
     k->exit = staghorn_exit;
+    k->config_read = staghorn_read_config;
     k->config_write = staghorn_write_config;
     k->vendor_id = SG_PCI_VENDOR_ID;
     k->device_id = SG_PCI_DEVICE_ID;
@@ -478,6 +489,7 @@ static void staghorn_class_init(ObjectClass *klass, void *data)
     object_class_property_add(klass, "host-memory", "size", get_host_memory, NULL, NULL, NULL);
     staghorn_port_class_init(klass);
     staghorn_check_class_init(klass);
+    staghorn_faults_class_init(klass);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 }
 

@@ -27,6 +27,8 @@ enum {
     STAGHORN_DUE_WRITES = 16,  /* to registers and doorbells */
     STAGHORN_DUE_BREAK = 32,   /* a fault: too many of these, or injected by the machine's owner */
     STAGHORN_DUE_RECEIVE = 64, /* a frame waits in QEMU's queue */
+    STAGHORN_DUE_FAULTS = 128, /* fault rules were set */
+    STAGHORN_DUE_ACTS = 256,   /* what they ask of the machine */
 };
 
 struct StaghornState {
@@ -70,6 +72,12 @@ struct StaghornState {
     GSList *props_set;                    /* names of explicitly set properties (prop_set.h) */
 
     StaghornFlash flash;
+
+    struct sg_faults *faults; /* rules of faults on demand, or NULL */
+    char *faults_text;
+    struct sg_host_ops sound_ops; /* while memory is faulty: the others */
+    bool memory_faulty;
+    uint32_t acts; /* bits of enum sg_fault_effect, to be done */
 
     QLIST_ENTRY(StaghornState) next;
 };
@@ -141,6 +149,18 @@ void staghorn_cpus_sync(StaghornState *s);
 /* check_property.c: the driver checker. */
 bool staghorn_check_parse(const char *text, uint8_t *mode);
 void staghorn_check_class_init(ObjectClass *klass);
+
+/* fault_property.c: faults on demand. */
+void staghorn_faults_apply(StaghornState *s);
+void staghorn_faults_finalize(StaghornState *s);
+/* Is the function unreachable by the bus?  Registers are the core's affair. */
+bool staghorn_is_unreachable(const StaghornState *s);
+void staghorn_faults_class_init(ObjectClass *klass);
+
+/* fault_acts.c: are there rules about DMA?  sg_host_ops.fault; does what it asked for. */
+void staghorn_faults_memory(StaghornState *s, bool faulty);
+void staghorn_faults_ask(void *opaque, unsigned effect);
+void staghorn_faults_act(StaghornState *s);
 
 /* netport.c */
 void staghorn_port_class_init(ObjectClass *klass);

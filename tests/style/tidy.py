@@ -25,6 +25,7 @@ LAYERS = {
     "hw/core/proto": {"base", "wire", "proto"},
     "hw/core/proto/rdma_tcp": {"base", "wire", "proto", "proto/rdma_tcp"},
     "hw/core/flash": {"base", "flash"},
+    "hw/core/faults": {"base", "faults"},
     "hw/core/persist": {"base", "persist"},
     "hw/core/trace": {"base", "trace"},
     "hw/core/crash": {"base", "persist", "trace", "crash"},
@@ -37,6 +38,7 @@ for _number, _room in enumerate((*ROOMS, "")):
         "wire",
         "proto",
         "flash",
+        "faults",
         f"verbs/{_room}".rstrip("/"),
         *(f"verbs/{below}" for below in ROOMS[:_number]),
     }
@@ -46,6 +48,7 @@ LAYER_NAMES = {
     "wire",
     "proto",
     "flash",
+    "faults",
     "persist",
     "trace",
     "crash",

@@ -36,6 +36,7 @@ plug.py        unplug and plug of the adapter, saved machines
 reload.py      a new driver in a running VM
 ports.py       frames that the adapters' ports have dropped
 domain.py      the persistence domain at run time
+faults.py      faults on demand
 transfer.py    copy
 record.py      recordings of a lab while scripts run
 console.py     console, log

@@ -270,6 +270,14 @@ def do_impair(args):
     return 0
 
 
+def do_faults(args):
+    from . import faults
+
+    found = faults.run(LabFolder(args.lab), args)
+    emit(args, found, faults.text_of(found))
+    return 0
+
+
 def do_guest(args):
     interruptible()
     return guest.run(args, emit, say)
@@ -509,6 +517,13 @@ def _add_impair(verbs):
     ).add_argument("--clear", action="store_true", help="stop impairing these links, or all")
 
 
+def _add_faults(verbs, what):
+    from . import faults
+
+    text = "make a VM's adapter misbehave by rules, show the rules and what they did, or end them"
+    faults.add(_add_simple(verbs, "faults", do_faults, text, what))
+
+
 def _add_crash(verbs, whole):
     parser = verbs.add_parser("crash", help=CRASH_TEXT, description=CRASH_TEXT)
     if whole:
@@ -592,6 +607,7 @@ def make_parser(with_crash=True):
     )
     _add_lint(verbs, vm)
     _add_impair(verbs)
+    _add_faults(verbs, vm + which)
     _add_crash(verbs, with_crash)
     guest.add(verbs, do_guest)
     _add_simple(

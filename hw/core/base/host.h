@@ -178,6 +178,12 @@ struct sg_host_ops {
     /* Raise an MSI-X vector. */
     void (*raise)(void *host, unsigned vector);
 
+    /*
+     * A fault rule asks for what only the machine can do: the link goes down or up, the PCI
+     * function reports an error; enum sg_fault_effect.  May be NULL: the machine cannot.
+     */
+    void (*fault)(void *host, unsigned effect);
+
     /* Unpredictable octets (STag keys, initial sequence numbers); seeded in the simulator. */
     void (*random)(void *host, void *buf, size_t len);
 

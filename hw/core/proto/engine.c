@@ -69,6 +69,11 @@ struct sg_engine *sg_engine_new(const struct sg_host *host, struct sg_stream_net
     return e;
 }
 
+void sg_engine_set_ops(struct sg_engine *e, const struct sg_engine_ops *ops)
+{
+    e->ops = ops;
+}
+
 void sg_engine_stop(struct sg_engine *e)
 {
     e->stopped = true;

@@ -428,6 +428,8 @@ bool sg_engine_abort_some(struct sg_engine *e, unsigned max);
 /* Aborts everything without upcalls; the engine is then as new. */
 void sg_engine_reset(struct sg_engine *e);
 void sg_engine_free(struct sg_engine *e);
+/* Other upcalls from the next one on; not from within one. */
+void sg_engine_set_ops(struct sg_engine *e, const struct sg_engine_ops *ops);
 void sg_engine_set_config(struct sg_engine *e, const struct sg_engine_config *config);
 const struct sg_engine_stats *sg_engine_stats(const struct sg_engine *e);
 /* Timeouts due at now; returns the next deadline (ns) or SG_NEVER. */

@@ -28,6 +28,7 @@
 
 #include <glib.h>
 
+#include "faults/faults.h"
 #include "flash/chip.h"
 #include "verbs/adapter_impl.h"
 #include "verbs/commands/admin_cmd.h"
@@ -36,6 +37,7 @@
 #include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
 #include "verbs/memory/tpt.h"
+#include "verbs/events/cq.h"
 #include "verbs/events/eq.h"
 #include "verbs/queues/qp.h"
 
@@ -72,6 +74,7 @@ static void make_lists(struct sg_adapter *a)
     sg_list_init(&a->cq_errors);
     sg_list_init(&a->deferred_writes);
     sg_list_init(&a->paging);
+    sg_list_init(&a->late_cqes);
     sg_timerq_init(&a->timers);
 }
 
@@ -118,6 +121,10 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
 /* After this the guest finds no objects any more. */
 static void end(struct sg_adapter *a)
 {
+    if (sg_faulty(a)) {
+        sg_faults_reset(a->faults);
+    }
+    sg_cq_drop_late(a, NULL);
     sg_reg_drop(a);
     sg_check_sums_free(a->check, a->admin->sums);
     memset(a->admin, 0, sizeof(*a->admin));
@@ -144,6 +151,7 @@ void sg_adapter_free(struct sg_adapter *a)
     sg_check_free(a->check);
     g_free(a->scratch->buf);
     g_free(a->hash_piece);
+    g_free(a->faulty_upcalls);
     g_free(sg_container_of(a, struct parts, adapter));
 }
 
@@ -193,6 +201,25 @@ void sg_adapter_break(struct sg_adapter *a)
     if (sg_adapter_alive(a)) {
         sg_adapter_fatal(a, SG_FATAL_INJECTED);
     }
+}
+
+void sg_adapter_set_faults(struct sg_adapter *a, struct sg_faults *faults)
+{
+    sg_cq_release_late(a, NULL); /* their rule is gone */
+    a->faults = faults && sg_faults_any(faults) ? faults : NULL;
+    sg_adapter_hang_bells(a);
+    sg_cm_hang_upcalls(a);
+    a->admin->held_until = 0; /* a command that waits goes on: its rule is gone */
+    sg_adapter_kick(a);       /* the host learns of the deadline */
+}
+
+/* Faults that have a time; returns the next deadline. */
+static SG_COLD uint64_t run_faults(struct sg_adapter *a)
+{
+    uint64_t next = sg_adapter_run_faults(a);
+
+    next = SG_MIN(next, sg_cq_run_late(a));
+    return SG_MIN(next, sg_admin_held_until(a));
 }
 
 /* Timers; returns the next deadline. */
@@ -259,6 +286,9 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
         more |= sg_qp_run_flush(a);
     }
     deadline = run_timers(a);
+    if (sg_faulty(a)) {
+        deadline = SG_MIN(deadline, run_faults(a));
+    }
     more |= a->kicked;
     a->running = false;
     a->kicked = more; /* true: the host calls again without another kick */

@@ -9,7 +9,9 @@
 #define SG_VERBS_ADAPTER_H
 
 #include "base/host.h"
+#include "faults/faults.h"
 #include "flash/chip.h"
+#include "staghorn/regs.h"
 #include "verbs/check/check.h"
 #include "verbs/state/adapter_config.h"
 
@@ -48,6 +50,17 @@ uint64_t sg_adapter_doorbell_read(struct sg_adapter *a, uint32_t page, uint32_t 
                                   unsigned size);
 /* Injects a fault for tests of drivers: SG_FATAL_INJECTED, if the adapter is enabled. */
 void sg_adapter_break(struct sg_adapter *a);
+/* Why the adapter is FATAL, for its owner; unlike the register it is not subject to faults. */
+enum sg_fatal sg_adapter_fatal_error(const struct sg_adapter *a);
+
+/*
+ * The rules by which the adapter misbehaves; NULL, as at first: none.  They outlive resets, and
+ * the adapter.  Called again when rules were set or cleared: an adapter whose 'faults' has no rules
+ * does not look at it.
+ */
+void sg_adapter_set_faults(struct sg_adapter *a, struct sg_faults *faults);
+/* Names of commands for the rules. */
+extern const struct sg_fault_words sg_adapter_fault_words;
 
 /*
  * The host observes from now on (sg_host_ops.observe): it is told of all connections that exist.

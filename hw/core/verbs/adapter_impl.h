@@ -18,7 +18,7 @@ struct sg_ending {
 /* CTRL.ENABLE set and cleared. */
 void sg_adapter_enable(struct sg_adapter *a);
 void sg_adapter_disable(struct sg_adapter *a);
-/* doorbell.c: chooses what doorbells do, once it is known whether there is a checker. */
+/* doorbell.c: chooses what doorbells do: is there a checker, are there fault rules? */
 void sg_adapter_hang_bells(struct sg_adapter *a);
 
 /* check_turn.c; only if there is a checker. */

@@ -101,9 +101,48 @@ static sg_bell_fn *const bells_checked[BELLS] = {
     [SG_DB_CQ_ARM / 8] = sg_cq_doorbell,
 };
 
+/* With fault rules: a doorbell that cannot be reached has no effect. */
+static void ring_faulty(struct sg_adapter *a, unsigned bell, uint32_t page, uint64_t value)
+{
+    if (!sg_adapter_is_unreachable(a)) {
+        (sg_checking(a) ? bells_checked : bells)[bell](a, page, value);
+    }
+}
+
+static void ring_sq_faulty(struct sg_adapter *a, uint32_t page, uint64_t value)
+{
+    ring_faulty(a, SG_DB_SQ / 8, page, value);
+}
+
+static void ring_rq_faulty(struct sg_adapter *a, uint32_t page, uint64_t value)
+{
+    ring_faulty(a, SG_DB_RQ / 8, page, value);
+}
+
+static void ring_srq_faulty(struct sg_adapter *a, uint32_t page, uint64_t value)
+{
+    ring_faulty(a, SG_DB_SRQ / 8, page, value);
+}
+
+static void ring_cq_arm_faulty(struct sg_adapter *a, uint32_t page, uint64_t value)
+{
+    ring_faulty(a, SG_DB_CQ_ARM / 8, page, value);
+}
+
+static sg_bell_fn *const bells_faulty[BELLS] = {
+    [SG_DB_SQ / 8] = ring_sq_faulty,
+    [SG_DB_RQ / 8] = ring_rq_faulty,
+    [SG_DB_SRQ / 8] = ring_srq_faulty,
+    [SG_DB_CQ_ARM / 8] = ring_cq_arm_faulty,
+};
+
 void sg_adapter_hang_bells(struct sg_adapter *a)
 {
-    a->bells = sg_checking(a) ? bells_checked : bells;
+    if (sg_faulty(a)) {
+        a->bells = bells_faulty;
+    } else {
+        a->bells = sg_checking(a) ? bells_checked : bells;
+    }
 }
 
 uint64_t sg_adapter_doorbell_read(struct sg_adapter *a, uint32_t page, uint32_t offset,
@@ -112,6 +151,9 @@ uint64_t sg_adapter_doorbell_read(struct sg_adapter *a, uint32_t page, uint32_t 
     uint64_t now = sg_adapter_now(a);
 
     (void)page; /* every context has the same clock */
+    if (sg_adapter_is_unreachable(a)) {
+        return size == 4 ? UINT32_MAX : UINT64_MAX;
+    }
     if (offset == SG_DB_CLOCK && size == 8) {
         return now;
     }

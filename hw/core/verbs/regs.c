@@ -134,7 +134,7 @@ static void write_ctrl(struct sg_adapter *a, uint32_t value)
 static void write_test_irq(struct sg_adapter *a, uint32_t vector)
 {
     if (vector < a->config.vectors) {
-        a->host.ops->raise(a->host.opaque, vector);
+        sg_adapter_raise(a, vector);
     } else {
         sg_guest_error(a, SG_RULE_REG_VECTOR, the_adapter, "TEST_IRQ: vector %u of %u", vector,
                        a->config.vectors);
@@ -275,10 +275,25 @@ static bool access_ok(struct sg_adapter *a, uint32_t offset, unsigned size)
     return false;
 }
 
+/* A fault: nobody answers, and the bus makes it ones. */
+static SG_COLD bool reads_ones(struct sg_adapter *a, uint32_t offset)
+{
+    return sg_faults_at(a->faults, SG_POINT_REGISTERS, offset, sg_adapter_now(a)).effect ==
+           SG_EFFECT_ONES;
+}
+
+enum sg_fatal sg_adapter_fatal_error(const struct sg_adapter *a)
+{
+    return (enum sg_fatal)a->fatal;
+}
+
 uint64_t sg_adapter_reg_read(struct sg_adapter *a, uint32_t offset, unsigned size)
 {
     uint64_t value;
 
+    if (sg_faulty(a) && reads_ones(a, offset)) {
+        return size == 8 ? UINT64_MAX : (1ull << 8 * size) - 1;
+    }
     if (!access_ok(a, offset, size)) {
         return 0;
     }
@@ -288,7 +303,7 @@ uint64_t sg_adapter_reg_read(struct sg_adapter *a, uint32_t offset, unsigned siz
 
 void sg_adapter_reg_write(struct sg_adapter *a, uint32_t offset, uint64_t value, unsigned size)
 {
-    if (!access_ok(a, offset, size)) {
+    if (sg_adapter_is_unreachable(a) || !access_ok(a, offset, size)) {
         return;
     }
     write32(a, offset, (uint32_t)value);

@@ -205,7 +205,7 @@ static struct tally sweep(unsigned who, enum gt_report report, bool exact, unsig
         }
         t.exact = exact;
         t.medium = medium >= RACES ? GT_SOUND : medium;
-        t.plan = medium == RACES ? 0 : 1 + seed % 8;
+        t.plan = medium == RACES ? 1 : 1 + seed % 8;
         one_trace(&t, &sum);
     }
     T_NOTE("%u traces, %u too large; %u questions, %u uncertain; %u of one store, %u uncertain, %u "

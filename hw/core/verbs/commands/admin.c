@@ -75,6 +75,13 @@ static const struct admin_row rows[SG_ADMIN_OPCODE_COUNT] = {
     [SG_ADMIN_FLASH_COMMIT] = { "FLASH_COMMIT", sg_cmd_flash_commit },
 };
 
+static const char *command_name(unsigned opcode)
+{
+    return rows[opcode].run ? rows[opcode].name : NULL;
+}
+
+const struct sg_fault_words sg_adapter_fault_words = { SG_ADMIN_OPCODE_COUNT, command_name };
+
 static enum sg_rule refused_rule(const struct sg_adapter *a, enum sg_status status)
 {
     if (a->admin->unforeseen) {
@@ -90,6 +97,9 @@ static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct 
     enum sg_status status;
 
     a->admin->unfinished = a->admin->unforeseen = false;
+    if (a->admin->fate.effect == SG_EFFECT_FAIL) {
+        return (enum sg_status)a->admin->fate.value;
+    }
     row = hdr->opcode < SG_ADMIN_OPCODE_COUNT ? &rows[hdr->opcode] : NULL;
     if (!row || !row->run || !sg_adapter_may(a, row->features)) {
         sg_guest_error(a, SG_RULE_ADMIN_OPCODE, sg_object(SG_OBJECT_ADMIN, 0),
@@ -129,26 +139,58 @@ static SG_COLD enum sg_status dispatch_checked(struct sg_adapter *a, struct sg_a
         sg_check_admin_fetched(a);
     }
     rsp->status = dispatch(a, q->cmd, rsp);
-    if (!q->unfinished) {
+    if (!q->unfinished && q->fate.effect != SG_EFFECT_FAIL) {
         sg_check_admin_done(a, rsp);
     }
     return rsp->status;
+}
+
+/* The command was copied: asks the fault rules about it.  False: it is not executed yet. */
+static SG_COLD bool meet_fate(struct sg_adapter *a)
+{
+    struct sg_admin_queue *q = a->admin;
+    const uint64_t now = sg_adapter_now(a);
+
+    if (!q->held) {
+        q->fate = sg_faults_at(a->faults, SG_POINT_COMMAND,
+                               ((const struct sg_admin_hdr *)(const void *)q->cmd)->opcode, now);
+        q->held = q->fate.effect == SG_EFFECT_SLOW || q->fate.effect == SG_EFFECT_STUCK;
+        q->held_until = q->fate.effect == SG_EFFECT_SLOW ? now + q->fate.value : SG_NEVER;
+    }
+    return !q->held || now >= q->held_until;
+}
+
+uint64_t sg_admin_held_until(const struct sg_adapter *a)
+{
+    return a->admin->held && sg_adapter_alive(a) ? a->admin->held_until : SG_NEVER;
 }
 
 static bool run_one(struct sg_adapter *a)
 {
     struct sg_admin_queue *q = a->admin;
     struct sg_admin_rsp rsp = { 0 };
+    bool silent;
 
-    if (!q->unfinished && !sg_ring_fetch(&q->sq, &a->host, q->sq.cons, 0, q->cmd, sizeof(q->cmd))) {
+    if (!q->unfinished && !q->held &&
+        !sg_ring_fetch(&q->sq, &a->host, q->sq.cons, 0, q->cmd, sizeof(q->cmd))) {
         sg_adapter_fatal(a, SG_FATAL_DMA);
         return false;
     }
+    if (sg_faulty(a) && !q->unfinished && !meet_fate(a)) {
+        q->waiting = true;
+        return true;
+    }
+    q->held = false;
     rsp.status = sg_checking(a) ? dispatch_checked(a, &rsp) : dispatch(a, q->cmd, &rsp);
     if (q->unfinished) {
         return true;
     }
     q->sq.cons++;
+    silent = q->fate.effect == SG_EFFECT_SILENT;
+    q->fate.effect = SG_EFFECT_NONE;
+    if (silent) {
+        return true;
+    }
     rsp.cookie = ((const struct sg_admin_hdr *)(const void *)q->cmd)->cookie;
     return complete(a, &rsp);
 }

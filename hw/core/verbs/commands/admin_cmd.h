@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "faults/faults.h"
 #include "staghorn/admin.h"
 #include "verbs/events/ring.h"
 
@@ -24,6 +25,9 @@ struct sg_admin_queue {
     struct sg_mr_reg *reg;                      /* progress of REG_MR */
     struct sg_check_sums *sums;                 /* the checker's; NULL: none */
     bool event_due;                             /* written while the event queue was not armed */
+    bool held;                                  /* a fault rule delays the current command */
+    struct sg_fault_act fate;                   /* what a fault rule does to it */
+    uint64_t held_until;                        /* SG_NEVER: to the end */
 };
 
 typedef enum sg_status sg_admin_fn(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp);
@@ -46,6 +50,8 @@ sg_admin_fn sg_cmd_flash_commit;                                      /* flash_c
 
 /* Execute what was posted, a bounded number; true: there is more. */
 bool sg_admin_run(struct sg_adapter *a);
+/* When a command goes on that a fault rule delays; SG_NEVER: none does. */
+uint64_t sg_admin_held_until(const struct sg_adapter *a);
 /* SG_REG_ADMIN_DB and SG_REG_ADMIN_CI. */
 void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod);
 void sg_admin_consumed(struct sg_adapter *a, uint32_t ci);

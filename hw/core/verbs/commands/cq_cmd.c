@@ -131,6 +131,7 @@ static void cq_free(struct sg_adapter *a, struct sg_cq *cq)
 {
     sg_list_remove(&cq->eq_link);
     sg_list_remove(&cq->error_link);
+    sg_cq_drop_late(a, cq);
     sg_timerq_cancel(&a->timers, &cq->timer);
     sg_ring_fini(&cq->ring, &a->host);
     sg_account_object_free(&a->account, cq, sizeof(*cq));

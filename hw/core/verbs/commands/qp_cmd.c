@@ -317,6 +317,9 @@ enum sg_status sg_cmd_destroy_qp(struct sg_adapter *a, const void *cmd, struct s
     if (qp->srq && sg_ring_used(&qp->rq.ring)) {
         sg_rq_flush_one(qp); /* the consumer counts it */
     }
+    if (sg_faulty(a)) {
+        sg_cq_release_late(a, NULL); /* none of a queue pair that is gone */
+    }
     qp_free(a, qp);
     return SG_OK;
 }

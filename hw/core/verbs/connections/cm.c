@@ -336,7 +336,7 @@ bool sg_cm_transmit(struct sg_adapter *a, size_t budget)
         struct sg_cm *cm = sg_container_of(k, struct sg_cm, ready_link);
         uint64_t before = *sent, executed = a->executed, cost;
 
-        if (!cm->base.engine) {
+        if (!cm->base.engine || cm->mute) {
             continue;
         }
         a->transmitting = cm;

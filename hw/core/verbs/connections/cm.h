@@ -46,6 +46,7 @@ struct sg_cm {
     uint16_t ird; /* ORD: base.ord */
     uint16_t peer_ird, peer_ord;
     uint8_t mpa_rev;
+    bool mute; /* a fault rule: it sends nothing any more */
     uint16_t pdata_len;
     uint8_t *pdata;           /* of the peer's frame, owned */
     struct sg_mpe_target mpe; /* the peer's request under way */
@@ -75,6 +76,9 @@ void sg_cm_forget_past(struct sg_qp *qp);
 bool sg_cm_transmit(struct sg_adapter *a, size_t budget);
 /* Fatal error: resets all connections silently, some at each call; false: none is left. */
 bool sg_cm_quiesce(struct sg_adapter *a);
+
+/* faulty_peer.c: chooses what the engine calls: are there fault rules about messages? */
+void sg_cm_hang_upcalls(struct sg_adapter *a);
 
 /* observe.c: its queue pair may send, or the peer may. */
 void sg_cm_observe(struct sg_cm *cm);

@@ -141,6 +141,13 @@ static bool post_observed(struct sg_adapter *a, struct sg_cq *cq, const struct s
 
 void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
 {
+    if (!sg_faulty(a) || cq->error || !sg_cq_delay(a, cq, wc)) {
+        sg_cq_post_now(a, cq, wc);
+    }
+}
+
+void sg_cq_post_now(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
+{
     bool solicited = (wc->flags & SG_CQE_SOLICITED) || wc->status != SG_WC_SUCCESS;
     struct sg_cqe e = { .status = wc->status, .opcode = wc->opcode, .flags_phase = wc->flags };
     bool posted;

@@ -60,11 +60,20 @@ static inline struct sg_object sg_cq_object(const struct sg_cq *cq)
 /* The queue accepts nothing more; its queue pairs go to ERROR in the next turn. */
 void sg_cq_fail(struct sg_adapter *a, struct sg_cq *cq, enum sg_rule rule, const char *why);
 void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc);
+/* The same, whatever fault rules say. */
+void sg_cq_post_now(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc);
 /* Reads the consumer's record; true: there is room. */
 bool sg_cq_refresh(struct sg_adapter *a, struct sg_cq *cq);
 void sg_cq_init_timer(struct sg_adapter *a, struct sg_cq *cq);
 /* Takes effect at once, even on an event that is being delayed. */
 void sg_cq_moderate(struct sg_adapter *a, struct sg_cq *cq, uint16_t count, uint16_t period_us);
+/* late_cqe.c: does a fault rule delay it?  If so, it was taken over. */
+bool sg_cq_delay(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc);
+/* Those of a queue (NULL: of all) that wait are written now, or never. */
+void sg_cq_release_late(struct sg_adapter *a, const struct sg_cq *cq);
+void sg_cq_drop_late(struct sg_adapter *a, const struct sg_cq *cq);
+/* Writes those that are due; returns when the next one is. */
+uint64_t sg_cq_run_late(struct sg_adapter *a);
 /* SG_DB_CQ_ARM */
 void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value);
 

@@ -100,7 +100,7 @@ static void eq_notify(struct sg_adapter *a, struct sg_eq *eq)
         if (sg_checking(a)) {
             check_raise(a, eq);
         }
-        a->host.ops->raise(a->host.opaque, eq->vector);
+        sg_adapter_raise(a, eq->vector);
     }
 }
 
@@ -215,7 +215,7 @@ void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why)
     a->fatal = why;
     a->due |= SG_DUE_QUIESCE;
     sg_engine_stop(a->engine);
-    a->host.ops->raise(a->host.opaque, 0);
+    sg_adapter_raise(a, 0);
     sg_adapter_kick(a);
 }
 

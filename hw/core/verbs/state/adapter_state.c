@@ -17,6 +17,60 @@ void sg_adapter_kick(struct sg_adapter *a)
     }
 }
 
+/* A rule may name a vector that this adapter does not have: such an interrupt is lost. */
+static void raise_vector(struct sg_adapter *a, uint64_t vector)
+{
+    if (vector < a->config.vectors) {
+        a->host.ops->raise(a->host.opaque, (unsigned)vector);
+    }
+}
+
+static SG_COLD void raise_faulty(struct sg_adapter *a, unsigned vector)
+{
+    const uint64_t now = sg_adapter_now(a);
+    struct sg_fault_act act = sg_faults_at(a->faults, SG_POINT_INTERRUPT, vector, now);
+
+    switch (act.effect) {
+    case SG_EFFECT_LOST:
+        return;
+    case SG_EFFECT_WRONG:
+        raise_vector(a, act.value);
+        return;
+    case SG_EFFECT_LATE:
+        if (sg_faults_delay(a->faults, vector, now + act.value)) {
+            sg_adapter_kick(a); /* the host learns of the deadline */
+            return;
+        }
+        break;
+    default:
+        break;
+    }
+    raise_vector(a, vector);
+}
+
+void sg_adapter_raise(struct sg_adapter *a, unsigned vector)
+{
+    if (sg_faulty(a)) {
+        raise_faulty(a, vector);
+    } else {
+        a->host.ops->raise(a->host.opaque, vector);
+    }
+}
+
+uint64_t sg_adapter_run_faults(struct sg_adapter *a)
+{
+    struct sg_fault_act act;
+
+    while (sg_faults_take(a->faults, sg_adapter_now(a), &act)) {
+        if (act.effect == SG_EFFECT_SPURIOUS) {
+            raise_vector(a, act.value);
+        } else if (a->host.ops->fault) {
+            a->host.ops->fault(a->host.opaque, act.effect);
+        }
+    }
+    return sg_faults_next(a->faults);
+}
+
 static void report(struct sg_adapter *a, enum sg_rule rule, struct sg_object o, const char *fmt,
                    va_list ap)
 {

@@ -12,6 +12,7 @@
 #include "base/idtab.h"
 #include "base/list.h"
 #include "base/timerq.h"
+#include "faults/faults.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
 #include "staghorn/regs.h"
@@ -22,6 +23,7 @@ struct sg_adapter;
 struct sg_admin_queue;
 struct sg_cm;
 struct sg_ending;
+struct sg_engine_ops;
 struct sg_eq;
 struct sg_flash;
 struct sg_mem_ops;
@@ -64,6 +66,7 @@ struct sg_adapter {
     struct sg_engine *engine;
     struct sg_flash *flash;   /* the host's; NULL: none */
     struct sg_check *check;   /* NULL: off */
+    struct sg_faults *faults; /* the host's; NULL: no rules */
     sg_bell_fn *const *bells; /* by doorbell (doorbell.c) */
 
     uint32_t regs[0x100 / 4]; /* values of the writable registers */
@@ -97,6 +100,9 @@ struct sg_adapter {
     struct sg_list flushing;    /* sg_qp: in ERROR with entries left */
     struct sg_list cq_errors;   /* sg_cq: overrun, queue pairs not in error yet */
     struct sg_list paging;      /* sg_mem_ctx: wait for pages (odp.c) */
+    struct sg_engine_ops *faulty_upcalls; /* connections/faulty_peer.c; NULL: never needed */
+    struct sg_list late_cqes;             /* completions that fault rules delay */
+    uint32_t late_count;                  /* of them */
     struct sg_list deferred_writes; /* sg_mem_ctx: the host may hold placed octets back (pm.c) */
     struct sg_timerq timers;        /* of completion queues, and of waits for receives */
     struct sg_verbs_stats stats;
@@ -105,6 +111,10 @@ struct sg_adapter {
 
 /* Asks for a turn, unless one is in progress or requested. */
 void sg_adapter_kick(struct sg_adapter *a);
+/* Raises a vector, unless a fault rule has something else to say. */
+void sg_adapter_raise(struct sg_adapter *a, unsigned vector);
+/* Does what the fault rules have for this time; returns the next one.  Only if there are any. */
+uint64_t sg_adapter_run_faults(struct sg_adapter *a);
 /* Counts and logs a breach of the contract by the guest, and reports it to the checker. */
 void sg_guest_error(struct sg_adapter *a, enum sg_rule rule, struct sg_object o, const char *fmt,
                     ...) __attribute__((cold, format(printf, 4, 5)));
@@ -116,6 +126,12 @@ void sg_check_found(struct sg_adapter *a, enum sg_rule rule, struct sg_object o,
 static inline bool sg_checking(const struct sg_adapter *a)
 {
     return __builtin_expect(a->check != NULL, 0);
+}
+
+/* Are there fault rules?  There seldom are. */
+static inline bool sg_faulty(const struct sg_adapter *a)
+{
+    return __builtin_expect(a->faults != NULL, 0);
 }
 
 static inline bool sg_check_strict(const struct sg_adapter *a)
@@ -153,6 +169,12 @@ static inline uint64_t sg_adapter_now(const struct sg_adapter *a)
 static inline bool sg_adapter_alive(const struct sg_adapter *a)
 {
     return (a->status & (SG_STATUS_READY | SG_STATUS_FATAL)) == SG_STATUS_READY;
+}
+
+/* Does a fault rule make the registers unreachable now? */
+static inline bool sg_adapter_is_unreachable(const struct sg_adapter *a)
+{
+    return sg_faulty(a) && sg_faults_unreachable(a->faults, sg_adapter_now(a));
 }
 
 /*
