@@ -11,10 +11,10 @@
  * the turn is over.
  */
 #include "qemu/osdep.h"
-#include "qemu/timer.h"
 #include "hw/pci/pcie.h"
 #include "hw/pci/pcie_aer.h"
 #include "net/net.h"
+#include "machine_clock.h"
 #include "staghorn.h"
 
 /* ---- memory ---- */
@@ -23,7 +23,7 @@ enum { READ, WRITE };
 
 static bool refused(StaghornState *s, unsigned direction)
 {
-    return sg_faults_at(s->faults, SG_POINT_DMA, direction, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL))
+    return sg_faults_at(s->faults, SG_POINT_DMA, direction, staghorn_clock_ns())
                .effect == SG_EFFECT_REFUSE;
 }
 

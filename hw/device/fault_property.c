@@ -7,7 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
-#include "qemu/timer.h"
+#include "machine_clock.h"
 #include "staghorn.h"
 
 void staghorn_faults_apply(StaghornState *s)
@@ -36,7 +36,7 @@ static void set_faults(Object *obj, const char *text, Error **errp)
     if (!s->faults) {
         s->faults = sg_faults_new(&sg_adapter_fault_words);
     }
-    if (!sg_faults_set(s->faults, text, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), why, sizeof(why))) {
+    if (!sg_faults_set(s->faults, text, staghorn_clock_ns(), why, sizeof(why))) {
         error_setg(errp, "%s", why);
         return;
     }
@@ -47,7 +47,7 @@ static void set_faults(Object *obj, const char *text, Error **errp)
 
 bool staghorn_is_unreachable(const StaghornState *s)
 {
-    return s->faults && sg_faults_unreachable(s->faults, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+    return s->faults && sg_faults_unreachable(s->faults, staghorn_clock_ns());
 }
 
 static char *get_faults(Object *obj, Error **errp)
