@@ -37,13 +37,15 @@ static void wait_saved(void)
 /* A machine whose memory at AT is SAVED in the file and LATER now, as are its NVDIMM's octets. */
 static void start(void)
 {
-    static const char save[] = "{\"execute\": \"migrate\", \"arguments\": {\"uri\": \"file:%s\"}}";
-
+    if (!state) {
+        state = g_strdup_printf("/tmp/sg-boot-%d", getpid());
+    }
     rig_start(1, PM_MIB, "untracked=at-risk");
     qtest_memset(rig.m->q, AT, SAVED, LEN);
     rig_store(0, SAVED, LEN);
     qtest_qmp_ok(rig.m->q, "{\"execute\": \"stop\"}");
-    qtest_qmp_ok(rig.m->q, save, state);
+    qtest_qmp_ok(rig.m->q, "{\"execute\": \"migrate\", \"arguments\": {\"uri\": \"file:%s\"}}",
+                 state);
     wait_saved();
     qtest_qmp_ok(rig.m->q, "{\"execute\": \"cont\"}");
     qtest_memset(rig.m->q, AT, LATER, LEN);
@@ -197,8 +199,4 @@ static const struct t_case cases[] = {
     { "a state that is not there", refused },
 };
 
-int main(void)
-{
-    state = g_strdup_printf("/tmp/sg-boot-%d", getpid());
-    return t_run(cases, SG_ARRAY_SIZE(cases));
-}
+T_MAIN(cases)
