@@ -23,8 +23,8 @@ enum { READ, WRITE };
 
 static bool refused(StaghornState *s, unsigned direction)
 {
-    return sg_faults_at(s->faults, SG_POINT_DMA, direction, staghorn_clock_ns())
-               .effect == SG_EFFECT_REFUSE;
+    return sg_faults_at(s->faults, SG_POINT_DMA, direction, staghorn_clock_ns()).effect ==
+           SG_EFFECT_REFUSE;
 }
 
 static bool faulty_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)

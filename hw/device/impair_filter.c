@@ -101,8 +101,7 @@ static ssize_t impair_receive_iov(NetFilterState *nf, NetClientState *sender, un
     StaghornImpair *s = STAGHORN_IMPAIR(nf);
     ImpairLink *l = &s->links[sender == nf->netdev];
     size_t lead = flags & QEMU_NET_PACKET_FLAG_RAW ? 0 : nf->netdev->vnet_hdr_len;
-    bool passes =
-        sg_impair_input(l->link, iov, iovcnt, lead, flags, staghorn_clock_ns());
+    bool passes = sg_impair_input(l->link, iov, iovcnt, lead, flags, staghorn_clock_ns());
 
     rearm(l); /* a frame that passes may have left a copy behind */
     return passes ? 0 : iov_size(iov, iovcnt);

@@ -333,9 +333,12 @@ static bool parse(int argc, char **argv, struct wires_args *args)
     for (int a = 1; a < argc; a++) {
         if (strcmp(argv[a], "--json") == 0) {
             args->json = true;
-        } else if (a + 1 == argc) {
+            continue;
+        }
+        if (a + 1 == argc) {
             return false;
-        } else if (strcmp(argv[a], "--seconds") == 0) {
+        }
+        if (strcmp(argv[a], "--seconds") == 0) {
             args->seconds = atof(argv[++a]);
         } else if (strcmp(argv[a], "--writes") == 0) {
             args->writes = atoi(argv[++a]);
