@@ -2,10 +2,17 @@
 """Explorers and judges that are no machines, for tests of `crash check --reads` and `--nested`."""
 import contextlib
 import json
+import os
+import tempfile
 from pathlib import Path
 
 from judges import ADR, IMAGES, Judge, judged_by, make_explored, occurrence, options
 from launcher import check, check_nested, check_reads, check_report, explore, explored
+
+# Thousands of small files are written, and a busy disk would take minutes for that.
+MEMORY = "/dev/shm"
+if os.access(MEMORY, os.W_OK):
+    tempfile.tempdir = MEMORY
 
 BASE = 0x100000000
 # What a report needs of an exploration that has found nothing.

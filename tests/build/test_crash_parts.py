@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests of `crash check --reads` and `--nested` in shards, and of `crash merge`, with explorers and
 judges that are no machines: the shards together give the results of one check."""
+
+# timeout: 600
 import contextlib
 import io
 import json
