@@ -358,6 +358,42 @@ static void reconnected_when_congested(void)
     stop();
 }
 
+/* Frames for a stream to which nobody is connected are dropped, whatever its cable does. */
+static void set_link_without_connection(void)
+{
+    char folder[] = "/tmp/sg-uplink-XXXXXX";
+    g_autofree char *path = NULL, *args = NULL;
+    struct qtest_side s;
+    unsigned i;
+    int fds[2];
+
+    T_TRUE(mkdtemp(folder) != NULL);
+    path = g_strdup_printf("%s/s", folder);
+    T_TRUE(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == 0);
+    args = g_strdup_printf(" -netdev dgram,id=behind,local.type=fd,local.str=%d"
+                           " -netdev hubport,id=b0,hubid=1,netdev=behind"
+                           " -netdev stream,id=up,server=on,addr.type=unix,addr.path=%s",
+                           fds[1], path);
+    m = machine_start(1, "", args);
+    close(fds[0]);
+    close(fds[1]);
+    plug();
+    side_start(&s, &m->f[0]);
+    for (i = 0; i < 2; i++) {
+        connect_to(&s, i);
+        qtest_qmp_ok(m->q, "{\"execute\": \"set_link\", \"arguments\": "
+                           "{\"name\": \"up\", \"up\": false}}");
+        qtest_qmp_ok(m->q, "{\"execute\": \"set_link\", \"arguments\": "
+                           "{\"name\": \"up\", \"up\": true}}");
+        machine_settle(m);
+    }
+    connect_to(&s, i);
+    machine_settle(m);
+    machine_stop(m);
+    unlink(path);
+    rmdir(folder);
+}
+
 /* A NIC model without a driver accepts no frames, which affects nothing else. */
 static void nic_that_takes_nothing(void)
 {
@@ -428,6 +464,7 @@ static const struct t_case cases[] = {
       uplink_deleted_when_congested },
     { "congested uplink: stop and cont, link down and up", interrupted_when_congested },
     { "congested uplink: a broken stream and the next one", reconnected_when_congested },
+    { "unconnected uplink: link down and up", set_link_without_connection },
     { "congested NIC: the adapter goes on, and can be unplugged", nic_that_takes_nothing },
     { "counters: frames in and out, since reset", frame_counters },
 };
