@@ -47,25 +47,26 @@ def fake_build(folder, version=b"1", modules=b"modules"):
     return folder
 
 
-def snapshot_names(build, *words):
+def snapshot_names(build, *words, name="lab"):
     """The names of the snapshots of a lab, as `up WORDS` would look for them."""
     os.environ["STAGHORN_BUILD"] = str(build)
     try:
         args = cli.make_parser().parse_args(["up", *words])
-        made = lab.make_plan("lab", args)
+        made = lab.make_plan(name, args)
         made["accel"] = "tcg"
-        return [snapshot.file_of(made, name).name for name in made["vms"]]
+        return [snapshot.file_of(made, vm).name for vm in made["vms"]]
     finally:
         del os.environ["STAGHORN_BUILD"]
 
 
 @case
 def snapshot__is_shared(folder):
-    """clones with the same programs share snapshots, and so do adapters alike before a driver"""
+    """clones with the same programs share snapshots, and labs, and adapters alike before a driver"""
     one, two = fake_build(folder / "one"), fake_build(folder / "two")
     names = snapshot_names(one)
     assert len(set(names)) == 2
     assert snapshot_names(two) == names
+    assert snapshot_names(one, name="another") == names
     for prop in ("crc=off", "beta:mpa-rev=1", "commit=01", "check=strict", "wire=rdma-tcp-2000"):
         assert snapshot_names(one, "--device-prop", prop) == names, prop
     assert snapshot_names(one, "--capture", str(folder / "x.pcap")) == names

@@ -20,7 +20,6 @@ from .errors import LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
 
-MAC_LAB = "check"  # MAC addresses are part of boot snapshots, so they are the same each time
 SETUP_S = 300.0
 PROMISES = "/run/crash/promises"
 # Program counters of recorded recoveries have names without address space randomisation.
@@ -114,9 +113,8 @@ class CheckLab:
 
     def _change(self, plan):
         plan["check"] = True
-        for number, vm in enumerate(plan["vms"].values()):
+        for vm in plan["vms"].values():
             vm["pmem"]["content"] = [str(each.file.absolute()) for each in self.extents]
-            vm["mac"] = options.mac(MAC_LAB, str(number))
 
     def _require_places(self):
         """The NVDIMMs have to be where the images expect them."""

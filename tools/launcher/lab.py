@@ -63,7 +63,7 @@ def make_plan(name, args):
             "index": index,
             "addr": options.NET % (0, index + 1),
             "addr6": options.NET6 % (0, index + 1),
-            "mac": options.mac(name, vm),
+            "mac": options.mac(vm),
             "driver": driver_of[vm],
             "properties": properties[vm],
             "profile": profiles[vm],
@@ -74,7 +74,7 @@ def make_plan(name, args):
                     adapter,
                     addr=options.NET % (number, index + 1),
                     addr6=options.NET6 % (number, index + 1),
-                    mac=options.mac(name, vm, number),
+                    mac=options.mac(vm, number),
                 )
                 for number, adapter in enumerate(further[vm], 1)
             ],

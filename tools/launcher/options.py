@@ -197,8 +197,11 @@ def capture(text):
     return str(path)
 
 
-def mac(lab, name, number=0):
-    """A locally administered MAC address, always the same for the same lab, VM and adapter."""
-    text = "%s/%s/%d" % (lab, name, number) if number else "%s/%s" % (lab, name)
+def mac(name, number=0):
+    """A locally administered MAC address, always the same for the same VM and adapter.
+
+    The segments of two labs are apart, and boot snapshots have the address in them: VMs of the
+    same name share them, whatever their lab is called."""
+    text = "%s/%d" % (name, number) if number else name
     digest = hashlib.sha256(text.encode()).digest()
     return ":".join("%02x" % octet for octet in (0x02, *digest[:5]))
