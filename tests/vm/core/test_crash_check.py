@@ -19,8 +19,8 @@ from pathlib import Path
 import labtest
 import programs
 
-ENTRIES = 5
-RECORDS, SLOTS = 3, 32  # of crash_mirror
+ENTRIES = 3
+RECORDS, SLOTS = 2, 32  # of crash_mirror
 # Folder of the recording: program, and the words behind the device.
 RECORDED = {
     "right": ("crash_hash", "right", ENTRIES, 1),
