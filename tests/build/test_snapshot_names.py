@@ -61,7 +61,7 @@ def snapshot_names(build, *words, name="lab"):
 
 @case
 def snapshot__is_shared(folder):
-    """clones with the same programs share snapshots, and labs, and adapters alike before a driver"""
+    """clones and labs share snapshots, and so do adapters that differ for a driver only"""
     one, two = fake_build(folder / "one"), fake_build(folder / "two")
     names = snapshot_names(one)
     assert len(set(names)) == 2
