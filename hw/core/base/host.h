@@ -246,6 +246,13 @@ struct sg_host_ops {
     /* May be NULL.  False: no processor, or another one since: a turn of its own. */
     bool (*where)(void *host, struct sg_where *where);
 
+    /*
+     * One line, without newline, for each step of a work request: its entry is fetched, a segment
+     * is sent or received, the completion is written.  NULL: nobody wants them, and they cost
+     * nothing.  It may change between two calls of the core.
+     */
+    void (*flow)(void *host, const char *line);
+
     /* Is this class wanted?  log writes one line without newline.  Both may be called often. */
     bool (*log_enabled)(void *host, enum sg_log_class cls);
     void (*log)(void *host, enum sg_log_class cls, const char *line);
@@ -262,5 +269,15 @@ struct sg_host {
 /* printf-style front of ops->log; formats only when the class is wanted. */
 void sg_log(const struct sg_host *host, enum sg_log_class cls, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Does anybody want the steps of work requests?  Asked before each sg_flow(). */
+static inline bool sg_flows(const struct sg_host *host)
+{
+    return host->ops->flow;
+}
+
+/* printf-style front of ops->flow, which is there. */
+void sg_flow(const struct sg_host *host, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), cold));
 
 #endif

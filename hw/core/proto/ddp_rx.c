@@ -164,6 +164,9 @@ void ddp_receive(struct sg_conn *c, const uint8_t *p, size_t n)
     s.n = (uint32_t)(n - hlen);
     s.seg_len = (uint16_t)n;
     s.has_read = false;
+    if (sg_flows(c->e->host)) {
+        flow_ddp(c, &s.h, s.n, p);
+    }
     checks = s.h.tagged ? tagged_checks : untagged_checks;
     count = s.h.tagged ? SG_ARRAY_SIZE(tagged_checks) : SG_ARRAY_SIZE(untagged_checks);
     for (i = 0; i < count; i++) {

@@ -282,6 +282,17 @@ struct sg_read_sink {
     uint32_t stag;
 };
 
+/* A segment that was handed to the stream, or that has arrived. */
+struct sg_seg_note {
+    const char *message; /* "RDMA Write" */
+    bool sent;
+    bool tagged;     /* it names memory: stag, at */
+    bool last;       /* of its message */
+    uint32_t number; /* tagged: STag; else the number of its message in its queue */
+    uint64_t at;     /* tagged: Tagged Offset; else the offset in its message */
+    uint32_t octets; /* behind its header */
+};
+
 /*
  * Upcalls.  'user' is the object bound to the connection: the QP.  None may call
  * sg_conn_transmit(); each may call sg_conn_abort() on its connection.
@@ -395,6 +406,8 @@ struct sg_engine_ops {
     void (*answered)(void *user, const struct sg_answer *r);
     /* The last segment of a Write was placed.  NULL: nobody needs it, and so for 'answered'. */
     void (*write_placed)(void *user);
+    /* Only while the host wants the flow (sg_flows()); NULL: nobody needs it. */
+    void (*segment)(void *user, const struct sg_seg_note *note);
 };
 
 /* Counters that the engine keeps, summed over its connections (names as in admin.h). */

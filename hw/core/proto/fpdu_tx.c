@@ -69,8 +69,8 @@ static size_t send_checked(struct sg_conn *c, const struct iovec *iov, unsigned 
     return hand_over(c, &whole, 1, whole.iov_len) ? whole.iov_len : 0;
 }
 
-size_t fpdu_send(struct sg_conn *c, struct seg_out *out, const struct sg_ddp_hdr *h, int npay,
-                 size_t len)
+static size_t send_fpdu(struct sg_conn *c, struct seg_out *out, const struct sg_ddp_hdr *h,
+                        int npay, size_t len)
 {
     size_t hlen = sg_ddp_emit(h, out->head + SG_FPDU_LEN_FIELD);
     size_t ulpdu = hlen + len, tail;
@@ -93,4 +93,15 @@ size_t fpdu_send(struct sg_conn *c, struct seg_out *out, const struct sg_ddp_hdr
     out->iov[npay + 1].iov_len = tail;
     len = SG_FPDU_LEN_FIELD + ulpdu + tail;
     return hand_over(c, out->iov, (unsigned)npay + 2, len) ? len : 0;
+}
+
+size_t fpdu_send(struct sg_conn *c, struct seg_out *out, const struct sg_ddp_hdr *h, int npay,
+                 size_t len)
+{
+    size_t n = send_fpdu(c, out, h, npay, len);
+
+    if (n && sg_flows(c->e->host)) {
+        flow_ddp(c, h, len, NULL);
+    }
+    return n;
 }

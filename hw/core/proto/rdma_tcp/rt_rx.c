@@ -69,6 +69,9 @@ static void take(struct sg_conn *c, const uint8_t *p, size_t whole)
         rt_fault(c, err == SG_WIRE_BAD_CRC ? SG_FAULT_CRC : SG_FAULT_FORM, sg_wire_err_name(err));
         return;
     }
+    if (sg_flows(c->e->host)) {
+        flow_rt(c, &seg.h, seg.payload.len, p);
+    }
     take_sound(c, &seg, p, whole);
 }
 
@@ -82,6 +85,9 @@ static void take_placed(struct sg_conn *c, const struct rt_early *e)
         .payload = sg_span_of(NULL, copy.payload),
     };
 
+    if (sg_flows(c->e->host)) {
+        flow_rt(c, &seg.h, copy.payload, copy.control);
+    }
     take_sound(c, &seg, NULL, copy.len);
 }
 

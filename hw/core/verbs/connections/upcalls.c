@@ -6,6 +6,8 @@
  * Requests are bounded by the listener's backlog, by the number of connections, and by the
  * driver's progress with its event queue; requests beyond that are reset.
  */
+#include <inttypes.h>
+
 #include "verbs/connections/cm_impl.h"
 #include "verbs/connections/inbound.h"
 #include "verbs/memory/mem.h"
@@ -293,6 +295,24 @@ static void up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original)
     }
 }
 
+/* The lines of segments; tools/launcher/timeline_lines.py reads them. */
+static void up_segment(void *user, const struct sg_seg_note *n)
+{
+    const struct sg_cm *cm = user;
+    const char *did = n->sent ? "sent" : "received", *last = n->last ? ", last" : "";
+
+    if (!cm->qp) {
+        return;
+    }
+    if (n->tagged) {
+        sg_flow(&cm->adapter->host, "qp %u: %s %s, STag 0x%08x, TO 0x%" PRIx64 ", %u octets%s",
+                cm->qp->qpn, did, n->message, n->number, n->at, n->octets, last);
+    } else {
+        sg_flow(&cm->adapter->host, "qp %u: %s %s, MSN %u, offset %" PRIu64 ", %u octets%s",
+                cm->qp->qpn, did, n->message, n->number, n->at, n->octets, last);
+    }
+}
+
 const struct sg_engine_ops sg_cm_engine_ops = {
     .request = up_request,
     .request_gone = up_request_gone,
@@ -323,4 +343,5 @@ const struct sg_engine_ops sg_cm_engine_ops = {
     .answered = sg_in_answered,
     .atomic = sg_in_atomic,
     .write_placed = sg_in_write_placed,
+    .segment = up_segment,
 };

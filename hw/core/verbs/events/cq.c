@@ -26,6 +26,26 @@
 #include "verbs/events/eq.h"
 #include "verbs/state/adapter_state.h"
 
+const char *sg_wc_status_name(unsigned status)
+{
+    static const char *const names[] = {
+        [SG_WC_SUCCESS] = "SUCCESS",
+        [SG_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
+        [SG_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
+        [SG_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
+        [SG_WC_FLUSH_ERR] = "FLUSH_ERR",
+        [SG_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
+        [SG_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
+        [SG_WC_REM_OP_ERR] = "REM_OP_ERR",
+        [SG_WC_MW_BIND_ERR] = "MW_BIND_ERR",
+        [SG_WC_FATAL_ERR] = "FATAL_ERR",
+        [SG_WC_GENERAL_ERR] = "GENERAL_ERR",
+        [SG_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
+    };
+
+    return status < SG_ARRAY_SIZE(names) ? names[status] : "?";
+}
+
 SG_COLD void sg_cq_fail(struct sg_adapter *a, struct sg_cq *cq, enum sg_rule rule, const char *why)
 {
     if (cq->error) {
@@ -139,6 +159,19 @@ static bool post_observed(struct sg_adapter *a, struct sg_cq *cq, const struct s
     return sg_ring_post(&cq->ring, &a->host, e, sizeof(*e), &o);
 }
 
+/* Before the consumer can see it.  Of a send it has no length. */
+static SG_COLD void flow_completion(const struct sg_adapter *a, const struct sg_cq *cq,
+                                    const struct sg_wc *wc)
+{
+    if (wc->flags & SG_CQE_RECV) {
+        sg_flow(&a->host, "qp %u: completed receive entry %u, %s, %u octets, cq %u", wc->qpn,
+                wc->wr_index, sg_wc_status_name(wc->status), wc->byte_len, cq->cqn);
+    } else {
+        sg_flow(&a->host, "qp %u: completed send entry %u, %s, cq %u", wc->qpn, wc->wr_index,
+                sg_wc_status_name(wc->status), cq->cqn);
+    }
+}
+
 void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
 {
     if (!sg_faulty(a) || cq->error || !sg_cq_delay(a, cq, wc)) {
@@ -167,6 +200,9 @@ void sg_cq_post_now(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *
     memcpy(&e.imm, wc->imm, sizeof(e.imm));
     sg_put_le64(&e.timestamp, sg_adapter_now(a));
     sg_put_le32(&e.wr_index, wc->wr_index);
+    if (sg_flows(&a->host)) {
+        flow_completion(a, cq, wc);
+    }
     posted = a->host.ops->observe ? post_observed(a, cq, wc, &e)
                                   : sg_ring_post(&cq->ring, &a->host, &e, sizeof(e), NULL);
     if (!posted) {

@@ -57,6 +57,9 @@ static inline struct sg_object sg_cq_object(const struct sg_cq *cq)
     return sg_object_of(cq->uar, SG_OBJECT_CQ, cq->cqn);
 }
 
+/* As in io.h, without its prefix: "LOC_PROT_ERR". */
+const char *sg_wc_status_name(unsigned status);
+
 /* The queue accepts nothing more; its queue pairs go to ERROR in the next turn. */
 void sg_cq_fail(struct sg_adapter *a, struct sg_cq *cq, enum sg_rule rule, const char *why);
 void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc);

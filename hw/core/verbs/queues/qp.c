@@ -42,26 +42,6 @@ const char *sg_qp_state_name(unsigned state)
     return state < SG_ARRAY_SIZE(names) ? names[state] : "?";
 }
 
-const char *sg_wc_status_name(unsigned status)
-{
-    static const char *const names[] = {
-        [SG_WC_SUCCESS] = "SUCCESS",
-        [SG_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
-        [SG_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
-        [SG_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
-        [SG_WC_FLUSH_ERR] = "FLUSH_ERR",
-        [SG_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
-        [SG_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
-        [SG_WC_REM_OP_ERR] = "REM_OP_ERR",
-        [SG_WC_MW_BIND_ERR] = "MW_BIND_ERR",
-        [SG_WC_FATAL_ERR] = "FATAL_ERR",
-        [SG_WC_GENERAL_ERR] = "GENERAL_ERR",
-        [SG_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
-    };
-
-    return status < SG_ARRAY_SIZE(names) ? names[status] : "?";
-}
-
 void sg_qp_set_state(struct sg_qp *qp, enum sg_qp_state state, const char *why)
 {
     if (qp->state == state) {

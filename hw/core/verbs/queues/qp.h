@@ -158,8 +158,6 @@ struct sg_qp {
 };
 
 const char *sg_qp_state_name(unsigned state);
-/* As in io.h, without its prefix: "LOC_PROT_ERR". */
-const char *sg_wc_status_name(unsigned status);
 void sg_qp_set_state(struct sg_qp *qp, enum sg_qp_state state, const char *why);
 /* The queue pair cannot continue: ERROR, the connection ends; event unless SG_EV_NONE. */
 void sg_qp_fail(struct sg_qp *qp, enum sg_event event, const char *why);

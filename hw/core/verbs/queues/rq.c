@@ -75,6 +75,16 @@ static SG_COLD enum sg_recv_status fault(struct sg_qp *qp, enum sg_wc_status sta
     return SG_RECV_FAULT;
 }
 
+static SG_COLD void flow_fetched(const struct sg_qp *qp, uint32_t index)
+{
+    if (qp->srq) {
+        sg_flow(&qp->adapter->host, "qp %u: fetched receive entry %u of srq %u", qp->qpn, index,
+                qp->srq->srqn);
+    } else {
+        sg_flow(&qp->adapter->host, "qp %u: fetched receive entry %u", qp->qpn, index);
+    }
+}
+
 /* Copies the entry at 'index' of a ring. */
 static enum sg_wc_status fetch(struct sg_qp *qp, const struct sg_ring *ring, uint32_t index)
 {
@@ -86,6 +96,9 @@ static enum sg_wc_status fetch(struct sg_qp *qp, const struct sg_ring *ring, uin
 
     if (!sg_ring_fetch(ring, host, index, 0, rq->cur, have)) {
         return SG_WC_FATAL_ERR;
+    }
+    if (sg_flows(host)) {
+        flow_fetched(qp, index);
     }
     if (sg_get_le32(&h->index) != index) {
         return SG_WC_LOC_QP_OP_ERR;

@@ -441,6 +441,10 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     if (sg_checking(qp->adapter)) {
         sg_check_sq_fetched(qp);
     }
+    if (sg_flows(&qp->adapter->host)) {
+        sg_flow(&qp->adapter->host, "qp %u: fetched send entry %u, %s", qp->qpn, qp->sq.next,
+                row ? row->name : "unknown opcode");
+    }
     if (status == SG_WC_SUCCESS) {
         pages = admit(qp, row, reads_room);
     }

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The flow: what a host that wants it is told of each step of a work request, and that it may begin
+ * and end to want it at any time.
+ *
+ * The lines of a side are kept as one text.  tests/build/test_timeline.py has the parser of them.
+ */
+#include "srq_rig.h"
+
+enum { TEXT = 16384 };
+
+static char text[2][TEXT];
+
+static void note(void *host, const char *line)
+{
+    char *p = text[host == &pair.side[1].h];
+    size_t used = strlen(p);
+
+    T_TRUE(used + strlen(line) + 2 < TEXT);
+    snprintf(p + used, TEXT - used, "%s\n", line);
+}
+
+static void want(bool on)
+{
+    for (int i = 0; i < 2; i++) {
+        pair.side[i].h.ops.flow = on ? note : NULL;
+        text[i][0] = 0;
+    }
+}
+
+/* Takes the text of the format, which is a prefix of what is left. */
+static void told(int side, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void told(int side, const char *format, ...)
+{
+    char line[300], *end = strchr(text[side], '\n');
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(line, sizeof(line), format, ap);
+    va_end(ap);
+    T_TRUE(end != NULL);
+    if (end) {
+        *end = 0;
+        T_EQ_STR(text[side], line);
+        memmove(text[side], end + 1, strlen(end + 1) + 1);
+    }
+}
+
+static void nothing_more(void)
+{
+    T_EQ_STR(text[0], "");
+    T_EQ_STR(text[1], "");
+}
+
+static unsigned qpn(int side)
+{
+    return pair.side[side].qp.qpn;
+}
+
+static unsigned cqn(int side)
+{
+    return pair.side[side].cq.cqn;
+}
+
+/* A Send and the receive that it fills, on both sides. */
+static void send_and_receive(void)
+{
+    begin(NULL);
+    want(true);
+    recv(1, 7, 0, 4096);
+    post(0, wr(0, SG_WR_SEND, 1, 0, 100, 0));
+    expect(0, 1, SG_WC_SUCCESS);
+    expect(1, 7, SG_WC_SUCCESS);
+    told(0, "qp %u: fetched send entry 0, SEND", qpn(0));
+    told(0, "qp %u: sent Send, MSN 1, offset 0, 100 octets, last", qpn(0));
+    told(0, "qp %u: completed send entry 0, SUCCESS, cq %u", qpn(0), cqn(0));
+    told(1, "qp %u: received Send, MSN 1, offset 0, 100 octets, last", qpn(1));
+    told(1, "qp %u: fetched receive entry 0", qpn(1));
+    told(1, "qp %u: completed receive entry 0, SUCCESS, 100 octets, cq %u", qpn(1), cqn(1));
+    nothing_more();
+    end();
+}
+
+/* Tagged segments: a Write, then a Read with request and response. */
+static void write_and_read(void)
+{
+    begin(NULL);
+    want(true);
+    post(0, wr(0, SG_WR_WRITE, 1, 0, 64, 128));
+    expect(0, 1, SG_WC_SUCCESS);
+    told(0, "qp %u: fetched send entry 0, WRITE", qpn(0));
+    told(0, "qp %u: sent RDMA Write, STag 0x%08x, TO 0x%llx, 64 octets, last", qpn(0),
+         pair.side[1].stag, (unsigned long long)pair.side[1].buf + 128);
+    told(0, "qp %u: completed send entry 0, SUCCESS, cq %u", qpn(0), cqn(0));
+    told(1, "qp %u: received RDMA Write, STag 0x%08x, TO 0x%llx, 64 octets, last", qpn(1),
+         pair.side[1].stag, (unsigned long long)pair.side[1].buf + 128);
+    nothing_more();
+    post(0, wr(0, SG_WR_READ, 2, 256, 32, 128));
+    expect(0, 2, SG_WC_SUCCESS);
+    told(0, "qp %u: fetched send entry 1, READ", qpn(0));
+    told(0, "qp %u: sent RDMA Read Request, MSN 1, offset 0, 28 octets, last", qpn(0));
+    told(0, "qp %u: received RDMA Read Response, STag 0x%08x, TO 0x%llx, 32 octets, last", qpn(0),
+         pair.side[0].stag, (unsigned long long)pair.side[0].buf + 256);
+    told(0, "qp %u: completed send entry 1, SUCCESS, cq %u", qpn(0), cqn(0));
+    told(1, "qp %u: received RDMA Read Request, MSN 1, offset 0, 28 octets, last", qpn(1));
+    told(1, "qp %u: sent RDMA Read Response, STag 0x%08x, TO 0x%llx, 32 octets, last", qpn(1),
+         pair.side[0].stag, (unsigned long long)pair.side[0].buf + 256);
+    nothing_more();
+    end();
+}
+
+static unsigned count(const char *in, const char *what)
+{
+    unsigned n = 0;
+
+    for (; (in = strstr(in, what)); in++) {
+        n++;
+    }
+    return n;
+}
+
+/* Messages of several segments: the last one of each is called so. */
+static void segments(void)
+{
+    begin_slow(0);
+    want(true);
+    post(0, wr(0, SG_WR_WRITE, 1, 0, 20000, 0));
+    post(0, wr(0, SG_WR_WRITE, 2, 0, 20000, 0));
+    pair_pass(&pair, 1000000000);
+    expect(0, 1, SG_WC_SUCCESS);
+    expect(0, 2, SG_WC_SUCCESS);
+    T_EQ_U64(count(text[0], " sent RDMA Write, "), 6);
+    T_EQ_U64(count(text[1], " received RDMA Write, "), 6);
+    T_EQ_U64(count(text[1], " octets, last\n"), 2);
+    end();
+}
+
+/* An entry of a shared receive queue names the queue. */
+static void shared(void)
+{
+    uint32_t number;
+
+    begin_shared();
+    number = joints[1].qp[1].qpn;
+    want(true);
+    supply(5, 4096);
+    send_on(1, 1, 8);
+    got(0, 1, 1, SG_WC_SUCCESS);
+    got(1, 1, 5, SG_WC_SUCCESS);
+    told(1, "qp %u: received Send, MSN 1, offset 0, 8 octets, last", number);
+    told(1, "qp %u: fetched receive entry 0 of srq %u", number, srq.srqn);
+    told(1, "qp %u: completed receive entry 0, SUCCESS, 8 octets, cq %u", number, cqn(1));
+    T_EQ_STR(text[1], "");
+    end_shared();
+}
+
+/* What the peer refuses has arrived all the same, and the completion tells it. */
+static void refused(void)
+{
+    struct md_wr bad;
+
+    begin(NULL);
+    want(true);
+    bad = wr(0, SG_WR_WRITE, 1, 0, 8, 0);
+    bad.rkey ^= 0x100;
+    post(0, bad);
+    pair_settle(&pair);
+    T_TRUE(strstr(text[1], "received RDMA Write"));
+    T_TRUE(strstr(text[1], "sent Terminate, MSN 1, offset 0, "));
+    T_TRUE(strstr(text[0], "received Terminate, MSN 1, offset 0, "));
+    pair_stop(&pair);
+}
+
+/* It is wanted from one call to the next, and no longer. */
+static void switched(void)
+{
+    begin(NULL);
+    post(0, wr(0, SG_WR_WRITE, 1, 0, 8, 0));
+    expect(0, 1, SG_WC_SUCCESS);
+    want(true);
+    post(0, wr(0, SG_WR_WRITE, 2, 0, 8, 0));
+    expect(0, 2, SG_WC_SUCCESS);
+    told(0, "qp %u: fetched send entry 1, WRITE", qpn(0));
+    want(false);
+    post(0, wr(0, SG_WR_WRITE, 3, 0, 8, 0));
+    expect(0, 3, SG_WC_SUCCESS);
+    nothing_more();
+    end();
+}
+
+static const struct t_case cases[] = {
+    { "a Send and its receive", send_and_receive }, { "a Write and a Read", write_and_read },
+    { "messages of several segments", segments },   { "a shared receive queue", shared },
+    { "a Write that is refused", refused },         { "wanted for a time", switched },
+};
+
+T_MAIN(cases)
