@@ -29,6 +29,7 @@
 #include "block/aio.h"
 #include "hw/pci/msix.h"
 #include "system/runstate.h"
+#include "trace.h"
 #include "staghorn.h"
 #include "staghorn/regs.h"
 
@@ -82,6 +83,7 @@ static void send_messages(StaghornState *s)
     s->sent = 0;
     calls.sender = s;
     for (; vectors && !s->gone && !staghorn_is_powered_off(s); vectors &= vectors - 1) {
+        trace_staghorn_interrupt(staghorn_log_id(s), ctz64(vectors));
         msix_notify(&s->parent_obj, ctz64(vectors));
     }
     calls.sender = NULL;
@@ -221,6 +223,7 @@ void staghorn_enter(StaghornState *s)
     staghorn_hold();
     calls.cores++;
     s->inside++;
+    staghorn_flow_switch(s);
 }
 
 bool staghorn_enter_alone(StaghornState *s, unsigned due)
@@ -244,11 +247,14 @@ void staghorn_leave(StaghornState *s)
 
 static void obey(StaghornState *s, const StaghornWrite *w)
 {
+    const unsigned page = w->addr / SG_UAR_SIZE, offset = w->addr % SG_UAR_SIZE;
+
     if (w->bar == SG_BAR_DOORBELL) {
-        sg_adapter_doorbell(s->adapter, w->addr / SG_UAR_SIZE, w->addr % SG_UAR_SIZE, w->value,
-                            w->size);
+        trace_staghorn_doorbell(staghorn_log_id(s), page, offset, w->value, w->size);
+        sg_adapter_doorbell(s->adapter, page, offset, w->value, w->size);
         return;
     }
+    trace_staghorn_reg_write(staghorn_log_id(s), w->addr, w->value, w->size);
     sg_adapter_reg_write(s->adapter, w->addr, w->value, w->size);
     if (w->addr == SG_REG_CTRL && w->size >= 4 && (w->value & SG_CTRL_RESET)) {
         staghorn_flash_boot(s);

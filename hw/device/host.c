@@ -174,10 +174,25 @@ static bool host_log_enabled(void *opaque, enum sg_log_class cls)
     }
 }
 
+const char *staghorn_log_id(const StaghornState *s)
+{
+    return s->parent_obj.qdev.id ? s->parent_obj.qdev.id : TYPE_STAGHORN;
+}
+
+static void host_flow(void *opaque, const char *line)
+{
+    trace_staghorn_flow(staghorn_log_id(opaque), line);
+}
+
+void staghorn_flow_switch(StaghornState *s)
+{
+    s->ops.flow = trace_event_get_state(TRACE_STAGHORN_FLOW) ? host_flow : NULL;
+}
+
 static void host_log(void *opaque, enum sg_log_class cls, const char *line)
 {
     StaghornState *s = opaque;
-    const char *id = s->parent_obj.qdev.id ? s->parent_obj.qdev.id : TYPE_STAGHORN;
+    const char *id = staghorn_log_id(s);
 
     switch (cls) {
     case SG_LOG_GUEST_ERROR:

@@ -19,6 +19,7 @@
 #include "net/eth.h"
 #include "net/net.h"
 #include "prop_set.h"
+#include "trace.h"
 #include "staghorn.h"
 #include "staghorn/regs.h"
 
@@ -32,8 +33,10 @@ enum {
 static uint64_t regs_read(void *opaque, hwaddr addr, unsigned size)
 {
     StaghornState *s = opaque;
+    uint64_t value = s->adapter ? sg_adapter_reg_read(s->adapter, addr, size) : UINT64_MAX;
 
-    return s->adapter ? sg_adapter_reg_read(s->adapter, addr, size) : UINT64_MAX;
+    trace_staghorn_reg_read(staghorn_log_id(s), addr, value, size);
+    return value;
 }
 
 static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)

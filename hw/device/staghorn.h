@@ -117,6 +117,10 @@ void staghorn_calls_exit(StaghornState *s);
 
 extern const struct sg_host_ops staghorn_host_ops; /* host.c */
 
+/* host.c: its name in logs.  Does the core tell the steps of work requests from now on? */
+const char *staghorn_log_id(const StaghornState *s);
+void staghorn_flow_switch(StaghornState *s);
+
 /* host.c: a bounded turn of the core if it asked for one; inside an entry. */
 void staghorn_turn(StaghornState *s);
 bool staghorn_host_init(StaghornState *s, Error **errp);
