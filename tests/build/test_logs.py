@@ -7,6 +7,7 @@ import io
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -130,6 +131,102 @@ def folder_gone__read_on(folder):
     assert finish(process) == 0
 
 
+EVENT = b"7@1732612345.012345:staghorn_%s r0: line %d\n"
+
+
+def tapped(folder, names=b""):
+    """A connection to a keeper's tap, after its answer."""
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.settimeout(20)
+    for _ in range(200):
+        if (folder / "tap").exists():
+            break
+        time.sleep(0.02)
+    client.connect(str(folder / "tap"))
+    client.sendall(names + b"\n")
+    return client, client.makefile("rb")
+
+
+@case
+def event__time_taken_off(folder):
+    """the log has the keeper's time before an event, not QEMU's as well, also in pieces"""
+    process = start(folder, 10000)
+    line = EVENT % (b"state", 1)
+    for piece in (line[:3], line[3:20], line[20:]):
+        process.stdin.write(piece)
+        time.sleep(0.1)
+    assert finish(process) == 0
+    last = text(folder).splitlines()[-1]
+    assert STAMP.sub("", last) == "staghorn_state r0: line 1", last
+
+
+@case
+def tap__lines_as_they_come(folder):
+    """a client of the tap gets whole lines; events that it names are not kept in the file"""
+    process = start(folder, 100000)
+    client, lines = tapped(folder, b"staghorn_flow staghorn_interrupt")
+    assert lines.readline() == keeper.READY
+    sent = [EVENT % (b"flow", 1), EVENT % (b"state", 2), b"of another device\n"]
+    process.stdin.write(b"".join(sent)[:-3])
+    time.sleep(0.1)
+    process.stdin.write(b"".join(sent)[-3:])
+    assert [lines.readline() for _ in sent] == sent
+    client.shutdown(socket.SHUT_WR)
+    assert lines.readline() == b""
+    process.stdin.write(EVENT % (b"flow", 3))  # it was killed: nobody has switched them off
+    assert finish(process) == 0
+    kept = text(folder)
+    assert "line 2" in kept and "another device" in kept, kept
+    assert "line 1" not in kept and "line 3" not in kept, kept
+    assert not (folder / "tap").exists()
+
+
+@case
+def tap__one_at_a_time(folder):
+    """a second client is refused; when the first has left, another is served"""
+    process = start(folder, 10000)
+    first, lines = tapped(folder)
+    assert lines.readline() == keeper.READY
+    _, others = tapped(folder)
+    assert others.readline() == keeper.BUSY
+    lines.close()
+    first.close()
+    time.sleep(0.2)
+    _, lines = tapped(folder)
+    assert lines.readline() == keeper.READY
+    assert finish(process) == 0
+
+
+@case
+def tap__does_not_read(folder):
+    """a client that does not read makes nobody wait, and is told how many lines it misses"""
+    process = start(folder, 1000000)
+    client, lines = tapped(folder, b"staghorn_flow")
+    assert lines.readline() == keeper.READY
+    line, count = EVENT % (b"flow", 5), 200000
+    process.stdin.write(line * count)
+    time.sleep(0.3)
+    client.shutdown(socket.SHUT_WR)
+    found = lines.readlines()
+    assert finish(process) == 0
+    told = [int(each.split()[1]) for each in found if each.startswith(b"lost ")]
+    whole = found.count(line)
+    assert told and whole + sum(told) == count, (whole, told)
+    assert whole + len(told) == len(found)
+    assert whole * len(line) < 2 * keeper.WAITING_MAX
+
+
+@case
+def tap__qemu_ends(folder):
+    """the last lines reach the client although QEMU has ended"""
+    process = start(folder, 10000)
+    _, lines = tapped(folder)
+    assert lines.readline() == keeper.READY
+    process.stdin.write((EVENT % (b"state", 1)) * 1000)
+    assert finish(process) == 0
+    assert len(lines.readlines()) == 1000
+
+
 class Folder:
     """The parts of a lab's folder that `log` needs: one VM, whose QEMU is process 1."""
 
@@ -191,7 +288,7 @@ def words(**state):
 def words__by_default(_folder):
     """guest errors, peers' errors and failures are logged without being asked for"""
     found = words()
-    assert found[:2] == ["-d", "guest_errors"]
+    assert found[:4] == ["-d", "guest_errors", "-msg", "timestamp=on"]
     assert {"enable=staghorn_peer", "enable=staghorn_failure"} < set(found), found
     assert "-gdb" not in found
 

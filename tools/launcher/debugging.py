@@ -130,6 +130,7 @@ def arguments(vm, name):
     """Words of the VM's command line; paths are relative to the lab's folder."""
     rest, masks = _masks(vm["qemu_args"])
     yield from ("-d", masks)
+    yield from ("-msg", "timestamp=on")  # of trace events: keeper.py takes it off again
     for pattern in (*ALWAYS, *vm["trace"], "-" + TWICE):
         yield from ("-trace", "enable=" + pattern)
     if vm["gdb"]:

@@ -7,6 +7,7 @@ launcher, `down` finds what is left.
 """
 import contextlib
 import os
+import re
 import shutil
 import signal
 import time
@@ -34,6 +35,7 @@ from .state import LabFolder, all_names
 # they wait for.
 VCPU_NICE = 5
 
+TIME = re.compile(r"^\d{4}-\d\d-\d\dT[0-9:.]+Z ")  # before each of QEMU's messages
 READY = [
     "/bin/sh",
     "-c",
@@ -153,7 +155,8 @@ def _qemu_words(folder, name):
         lines = (folder.path / name / "qemu.log").read_text(errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return " / ".join(lines[-3:]) or "it said nothing"
+    lines = [TIME.sub("", line) for line in lines[-3:]]
+    return " / ".join(lines) or "it said nothing"
 
 
 def power_on(folder, name, incoming=False, pause=False):
