@@ -6,6 +6,7 @@ errors.py      errors, with a hint at what to do next
 paths.py       paths of build products and state folders
 proc.py        processes that outlive the launcher, and whether they still run
 state.py       a lab's folder and its state file
+pages.py       pages of HTML: what reports have in common
 
 Parts of a VM:
 options.py     the user's options, checked

@@ -7,7 +7,7 @@ import itertools
 import json
 from html import escape
 
-from . import explore, explore_report, plans, verdicts
+from . import explore, explore_report, pages, plans, verdicts
 from .errors import LabError
 from .explored import load
 
@@ -350,7 +350,7 @@ def _nested_parts(found):
 
 def junit(found):
     """A test case for each bug, and one for the check."""
-    attribute = explore_report.attribute
+    attribute = pages.attribute
     cases = [
         '<testcase classname="crash-check" name=%s><failure message=%s/></testcase>'
         % (

@@ -3,32 +3,18 @@
 
 Input is result.json of staghorn-explore (docs/crash-laboratory-points.md), with names of program
 counters (explore.py).  Every text of it may come from a stranger, so all of it is escaped."""
-import re
-from xml.sax.saxutils import quoteattr
-
-from . import explore_timeline
+from . import explore_timeline, pages
 from .explore_timeline import event_text as _event
-from .explore_timeline import row as _row
-from .explore_timeline import text as _text
+from .pages import attribute
+from .pages import row as _row
+from .pages import text as _text
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em;
-       color: #222; background: #fff }
-h1, h2, h3 { line-height: 1.2 } h2 { margin-top: 2em }
-table { border-collapse: collapse; margin: 1em 0 }
-th, td { border: 1px solid #ccc; padding: .25em .6em; text-align: left; vertical-align: top }
-td.n { text-align: right; font-variant-numeric: tabular-nums }
-code { font-size: 90% } .good { background: #e2f2e2 } .bug { background: #f8d7d7 }
-.weak { background: #eee; color: #666 } .note { background: #fff4d0; padding: .5em 1em }
+.good { background: #e2f2e2 } .bug { background: #f8d7d7 } .weak { background: #eee; color: #666 }
 td.lane { min-width: 3.2em; text-align: center } td.at { background: #f0b060 }
 td.safe { background: #7cc47c } tr.promise td { border-top: 3px solid #c00 }
 td.event { background: #f4f8ff } tr.said td { border-top: 3px solid #06c }
 """
-
-
-def attribute(value):
-    """A quoted attribute; characters that XML does not have are left out."""
-    return quoteattr(re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", value))
 
 
 def _verdict(result):
@@ -121,9 +107,7 @@ def _about(result):
 
 def document(title, parts):
     """A whole HTML document; title is text, the parts are HTML."""
-    head = "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>%s</title>" % _text(title)
-    style = "<style>%s</style></head><body><h1>%s</h1>" % (STYLE, _text(title))
-    return "\n".join([head, style, *parts, "</body></html>\n"])
+    return pages.document(title, parts, STYLE)
 
 
 def page(result, check=""):

@@ -3,21 +3,10 @@
 octets that may be lost.
 
 Texts of a result may come from a stranger, so all of them are escaped."""
-from html import escape
+from .pages import row, text
 
 STAGES = ("S0", "S1", "S2'", "S2", "S3", "certain")
 SHOWN = ("addr", "len", "qpn", "wr-id", "ordinal", "name", "text")
-
-
-def text(value):
-    return escape(str(value))
-
-
-def row(cells, tag="td", css=""):
-    return "<tr%s>%s</tr>" % (
-        ' class="%s"' % css if css else "",
-        "".join("<%s>%s</%s>" % (tag, each, tag) for each in cells),
-    )
 
 
 def event_text(event):
