@@ -62,7 +62,7 @@ class Monitor:
 def faults_of(*words):
     """(what was set, the result, its text) of `faults WORDS`."""
     faults.Monitor, Monitor.asked = Monitor, []
-    args = cli.make_parser(False).parse_args(["faults", *words])
+    args = cli.make_parser([]).parse_args(["faults", *words])
     assert isinstance(args, argparse.Namespace)
     found = faults.run(Folder(), args)
     return Monitor.asked, found, faults.text_of(found)

@@ -42,6 +42,11 @@ transfer.py    copy
 record.py      recordings of a lab while scripts run
 console.py     console, log
 lint.py        reports of the driver checker
+timeline.py    trace: what adapters do, on one time line
+timeline_tap.py    its source: the keepers' taps, QEMU's trace events
+timeline_lines.py  the adapter's trace events as data
+timeline_html.py   the time line as a page
+timeline_perfetto.py   the same for Perfetto
 guest_reads.py what a command in a VM prints, with bounds
 elf_names.py   functions of an ELF file of a guest
 processes.py   program counters of processes as functions

@@ -289,6 +289,12 @@ def do_lint(args):
     return lint.run(LabFolder(args.lab), args, emit)
 
 
+def do_trace(args):
+    from . import timeline
+
+    return timeline.run(args, emit)
+
+
 def do_unplug(args):
     plug.unplug(LabFolder(args.lab), args.vm, args.adapter)
     found = {"vm": args.vm, "adapter": args.adapter, "plugged": False}
@@ -524,6 +530,15 @@ def _add_faults(verbs, what):
     faults.add(_add_simple(verbs, "faults", do_faults, text, what))
 
 
+def _add_trace(verbs, whole):
+    text = "record what the adapters of VMs do, and show it on one time line"
+    parser = _add_simple(verbs, "trace", do_trace, text)
+    if whole:
+        from . import timeline
+
+        timeline.add(parser)
+
+
 def _add_crash(verbs, whole):
     parser = verbs.add_parser("crash", help=CRASH_TEXT, description=CRASH_TEXT)
     if whole:
@@ -544,8 +559,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(errors.USAGE, "staghorn: %s\n  %s\n" % (message, hint))
 
 
-def make_parser(with_crash=True):
-    """with_crash: also the verbs of `crash`, which many modules have."""
+def make_parser(words=None):
+    """words: of the command line; verbs of many modules are complete only if named.  None: all."""
     parser = Parser(
         prog="staghorn",
         description=DESCRIPTION,
@@ -608,7 +623,8 @@ def make_parser(with_crash=True):
     _add_lint(verbs, vm)
     _add_impair(verbs)
     _add_faults(verbs, vm + which)
-    _add_crash(verbs, with_crash)
+    _add_trace(verbs, words is None or "trace" in words)
+    _add_crash(verbs, words is None or "crash" in words)
     guest.add(verbs, do_guest)
     _add_simple(
         verbs, "on", do_on, "switch a VM on again and wait until it is ready", vm
@@ -618,7 +634,7 @@ def make_parser(with_crash=True):
 
 def main(arguments=None):
     words = sys.argv[1:] if arguments is None else arguments
-    args = make_parser(with_crash="crash" in words).parse_args(words)
+    args = make_parser(words).parse_args(words)
     try:
         return args.run(args)
     except LabError as error:

@@ -4,16 +4,16 @@
 One such process runs beside each VM's QEMU and ends with it.  From pipes it reads QEMU's log of
 devices and the output of the VM's console; INPUT is a file descriptor.  A guest or a peer decides
 how much that is, so only two files of each are kept: FILE, and FILE.1 before it, of LIMIT octets
-each.  "stamped" puts the time before each line, and is what a tap gets as well (below).  Whatever happens to the files, the keeper goes on
-reading, because QEMU must not wait.  The process does not load the launcher's other modules,
-because it starts with each VM.
+each.  "stamped" puts the time before each line, and is what a tap gets as well (below).  Whatever
+happens to the files, the keeper goes on reading, because QEMU must not wait.  The process does not
+load the launcher's other modules, because it starts with each VM.
 
 The tap.  One client at a time connects to the socket TAP and sends a line with names of trace
-events, separated by spaces.  It is answered READY; from then on it gets every whole line of the stamped log as QEMU
-writes it, and events of these names are not kept in the file: they were switched on for the client
-alone.  That holds until another client comes, so that one that was killed leaves nothing in the
-log.  A client that does not read fast enough misses lines; it is told how many by a line LOST.  It
-shuts its side down to get the rest, and the end of the file.
+events, separated by spaces.  It is answered READY; from then on it gets every whole line of the
+stamped log as QEMU writes it, and events of these names are not kept in the file: they were
+switched on for the client alone.  That holds until another client comes, so that one that was
+killed leaves nothing in the log.  A client that does not read fast enough misses lines; it is told
+how many by a line LOST.  It shuts its side down to get the rest, and the end of the file.
 """
 import contextlib
 import os

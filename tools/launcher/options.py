@@ -187,14 +187,17 @@ def seconds(text):
     return float(text)
 
 
-def capture(text):
-    """The absolute path of the capture; its folder must exist."""
-    if not text:
-        return None
+def writable(option, text):
+    """The absolute path of a file that will be written; its folder must exist."""
     path = Path(text).absolute()
     if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise UsageError("--capture %s: cannot be written there" % text)
+        raise UsageError("%s %s: cannot be written there" % (option, text))
     return str(path)
+
+
+def capture(text):
+    """The absolute path of the capture, if there is to be one."""
+    return writable("--capture", text) if text else None
 
 
 def mac(name, number=0):
