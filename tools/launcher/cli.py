@@ -30,6 +30,7 @@ STAGHORN_QEMU (QEMU binary), STAGHORN_LAB (lab without --lab), STAGHORN_KERNEL
 does not come up)."""
 )
 
+TRACE_TEXT = "record what the adapters of VMs do, and show it on one time line"
 CRASH_TEXT = "record a workload, explore the states that a power cut could leave, check them"
 
 
@@ -531,8 +532,7 @@ def _add_faults(verbs, what):
 
 
 def _add_trace(verbs, whole):
-    text = "record what the adapters of VMs do, and show it on one time line"
-    parser = _add_simple(verbs, "trace", do_trace, text)
+    parser = _add_simple(verbs, "trace", do_trace, TRACE_TEXT)
     if whole:
         from . import timeline
 

@@ -15,7 +15,6 @@ from .state import LabFolder
 from .timeline_lines import KINDS
 from .timeline_tap import Taps
 
-TEXT = "record what the adapters of VMs do, and show it on one time line"
 EVENTS_DEFAULT, EVENTS_MAX = 20000, 1000000
 LOOK_EVERY = 0.2  # seconds between two looks whether the trace is to end
 
@@ -31,6 +30,7 @@ def _number(word):
 
 def add(parser):
     """The options of the verb.  What follows -- is the guest's, whatever it looks like."""
+    parser.description += "; the status is COMMAND's, as with exec"
     parser.usage = "staghorn [--lab NAME] trace VM... [options] [-- COMMAND...]"
     parser.add_argument("vms", nargs="+", metavar="VM", help="COMMAND runs in the first one")
     parser.add_argument(
