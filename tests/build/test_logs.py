@@ -143,7 +143,8 @@ def tapped(folder, names=b""):
             break
         time.sleep(0.02)
     client.connect(str(folder / "tap"))
-    client.sendall(names + b"\n")
+    with contextlib.suppress(BrokenPipeError):  # refused already
+        client.sendall(names + b"\n")
     return client, client.makefile("rb")
 
 

@@ -106,8 +106,9 @@ class Tap:
 
     def _ask(self, events):
         answer = b""
-        try:
+        with contextlib.suppress(OSError):  # refused already: the answer says why
             self.sock.sendall(" ".join(events).encode() + b"\n")
+        try:
             while not answer.endswith(b"\n") and len(answer) < len(keeper.READY):
                 data = self.sock.recv(1)
                 if not data:
