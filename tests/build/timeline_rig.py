@@ -6,6 +6,7 @@ would write when an event is switched on is given by the test.
 """
 import contextlib
 import html.parser
+import io
 import itertools
 import json
 import os
@@ -19,7 +20,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOP / "tools"))
-from launcher import keeper, proc  # noqa: E402
+from launcher import cli, keeper, proc  # noqa: E402
 
 AT = "4711@1732612345.%06d:%s"
 NEXT = itertools.count(1)
@@ -190,13 +191,12 @@ class Lab:
             machine.close()
 
     def trace(self, *words):
-        """Runs ./staghorn trace; (status, output, errors)."""
-        done = subprocess.run(
-            [str(TOP / "staghorn"), "trace", *words],
-            env=dict(os.environ, STAGHORN_STATE=str(self.folder)),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return done.returncode, done.stdout, done.stderr
+        """./staghorn trace, in this process; (status, output, errors)."""
+        os.environ["STAGHORN_STATE"] = str(self.folder)
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = cli.main(["--lab", "lab", "trace", *words])
+            except SystemExit as end:
+                status = end.code
+        return status, out.getvalue(), err.getvalue()
