@@ -19,7 +19,7 @@ import cases
 TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOP / "tools"))
-from launcher import console, debugging, keeper, proc  # noqa: E402
+from launcher import console, debugging, keeper, lab, proc  # noqa: E402
 
 STAMP = re.compile(r"(?m)^\d\d:\d\d:\d\d\.\d\d\d ")
 CASES = []
@@ -283,6 +283,16 @@ def follow__over_the_turn(folder):
 def words(**state):
     vm = dict({"trace": [], "gdb": None, "qemu_args": []}, **state)
     return list(debugging.arguments(vm, "alpha"))
+
+
+@case
+def qemu_words__without_times(folder):
+    """the reason why QEMU did not start is shown without the times that it writes"""
+    lab_folder = Folder(folder)
+    said = "2026-11-26T14:00:00.123456Z qemu-system-x86_64: -mtu: no\nof the loader\n"
+    (folder / "alpha" / "qemu.log").write_text(said)
+    found = lab._qemu_words(lab_folder, "alpha")
+    assert found == "qemu-system-x86_64: -mtu: no / of the loader", found
 
 
 @case
