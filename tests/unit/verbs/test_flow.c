@@ -188,10 +188,56 @@ static void switched(void)
     end();
 }
 
+static bool on_iwarp(void)
+{
+    return pair_wire()->invalidates;
+}
+
+static bool on_2000(void)
+{
+    return !on_iwarp();
+}
+
+/* The other wire has segments of its own; numbers of messages begin anywhere. */
+static void wire_2000(void)
+{
+    char line[200];
+
+    begin_slow(0);
+    want(true);
+    recv(1, 7, 0, 4096);
+    post(0, wr(0, SG_WR_SEND, 1, 0, 100, 0));
+    post(0, wr(0, SG_WR_WRITE, 2, 0, 20000, 128));
+    post(0, wr(0, SG_WR_READ, 3, 256, 32, 128));
+    pair_pass(&pair, 1000000000);
+    for (int i = 0; i < 2; i++) {
+        const char *did = i ? "received" : "sent", *answer = i ? "sent" : "received";
+
+        snprintf(line, sizeof(line), "qp %u: %s Send, MSN ", qpn(i), did);
+        T_EQ_U64(count(text[i], line), 1);
+        T_EQ_U64(count(text[i], ", offset 0, 100 octets, last\n"), 1);
+        snprintf(line, sizeof(line), "qp %u: %s Write, STag 0x%08x, TO 0x", qpn(i), did,
+                 pair.side[1].stag);
+        T_EQ_U64(count(text[i], line), 3);
+        snprintf(line, sizeof(line), "qp %u: %s Read Request, STag 0x%08x, TO 0x", qpn(i), did,
+                 pair.side[1].stag);
+        T_EQ_U64(count(text[i], line), 1);
+        T_EQ_U64(count(text[i], " 0 octets, last\n"), 1);
+        snprintf(line, sizeof(line), "qp %u: %s Read Response, MSN ", qpn(i), answer);
+        T_EQ_U64(count(text[i], line), 1);
+        T_EQ_U64(count(text[i], ", offset 0, 32 octets, last\n"), 1);
+    }
+    pair_stop(&pair);
+}
+
 static const struct t_case cases[] = {
-    { "a Send and its receive", send_and_receive }, { "a Write and a Read", write_and_read },
-    { "messages of several segments", segments },   { "a shared receive queue", shared },
-    { "a Write that is refused", refused },         { "wanted for a time", switched },
+    { "a Send and its receive", send_and_receive, on_iwarp },
+    { "a Write and a Read", write_and_read, on_iwarp },
+    { "messages of several segments", segments, on_iwarp },
+    { "a shared receive queue", shared, on_iwarp },
+    { "a Write that is refused", refused, on_iwarp },
+    { "wanted for a time", switched, NULL },
+    { "segments of RDMA/TCP of 2000", wire_2000, on_2000 },
 };
 
 T_MAIN(cases)
