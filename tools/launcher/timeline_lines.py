@@ -19,7 +19,7 @@ KINDS = {
     "completion": "the adapter writes a completion",
     "interrupt": "the adapter sends an interrupt",
     "state": "a queue pair, a connection or the adapter changes its state",
-    "error": "a mistake of the guest or of the peer, or a queue pair that fails",
+    "error": "a mistake of the guest or the peer, or a queue pair goes to TERMINATE or ERROR",
 }
 # Each event of the adapter, and what it tells; None: its text says.
 EVENTS = {
