@@ -471,7 +471,7 @@ static inline bool conn_observed(const struct sg_conn *c)
     return c->e->host->ops->observe;
 }
 
-/* flow.c: tells verbs of a segment.  p: what was received, or NULL: it was sent. */
+/* seg_note.c: tells verbs of a segment.  p: what was received, or NULL: it was sent. */
 void flow_ddp(const struct sg_conn *c, const struct sg_ddp_hdr *h, size_t octets, const uint8_t *p);
 void flow_rt(const struct sg_conn *c, const struct sg_rt_hdr *h, size_t octets, const uint8_t *p);
 
