@@ -24,6 +24,9 @@
  * a reason.  Arguments of the program are substrings: only cases whose name
  * contains one of them run; `-l` lists the names.
  *
+ * SG_CASES=short in the environment asks for a short run, such as make check's: cases marked with
+ * .takes_long are left out, and t_seeds() gives fewer seeds.
+ *
  * For tests over a table of vectors, call T_CONTEXT() with a description of
  * the row: a failure prints it.
  */
@@ -44,6 +47,7 @@ struct t_case {
     const char *name;
     void (*run)(void);
     bool (*applies)(void); /* NULL: always; otherwise the program has the case only if it is true */
+    bool takes_long;       /* left out of short runs */
 };
 
 enum t_outcome { T_RUNNING = 0, T_FAILED, T_SKIPPED };
@@ -253,6 +257,45 @@ static T_UNUSED void t_eq_mem(const char *file, int line, const char *text, cons
 #define T_EQ_STR(got, want) t_eq_str(__FILE__, __LINE__, #got, (got), (want))
 #define T_EQ_MEM(got, want, len) t_eq_mem(__FILE__, __LINE__, #got, (got), (want), (len))
 
+/* ---- how much of a program runs ---- */
+
+static T_UNUSED bool t_env_is(const char *name, const char *value)
+{
+    const char *is = getenv(name);
+
+    return is && strcmp(is, value) == 0;
+}
+
+/* Whether this is a program without sanitizers: for `applies` of cases in which they add time only,
+   because nothing runs that other cases of the program do not run as well. */
+static T_UNUSED bool t_not_sanitized(void)
+{
+    return !t_env_is("SG_SANITIZED", "1");
+}
+
+/*
+ * The number of seeds to run of `all`, of which `sanitized` with sanitizers.  A short run has an
+ * eighth of them, but at least 100 if there are as many.
+ */
+static T_UNUSED unsigned t_seeds(unsigned all, unsigned sanitized)
+{
+    unsigned n = t_not_sanitized() ? all : sanitized;
+
+    if (!t_env_is("SG_CASES", "short") || n <= 100) {
+        return n;
+    }
+    return n / 8 > 100 ? n / 8 : 100;
+}
+
+/* For a loop over everything: 1 if all are tried, otherwise every how many-th.  The argument is what
+   sanitizers, which make each try slow, need less of. */
+static T_UNUSED unsigned t_stride(unsigned sanitized)
+{
+    unsigned n = t_not_sanitized() ? 1 : sanitized;
+
+    return t_env_is("SG_CASES", "short") ? 8 * n : n;
+}
+
 static T_UNUSED bool t_selected(const struct t_case *c, int argc, char **argv)
 {
     int i;
@@ -304,8 +347,8 @@ static T_UNUSED bool t_run_case(const struct t_case *c, size_t number)
 /* Returns the exit status of the program: 0 if no case failed, else 1. */
 static T_UNUSED int t_main(const struct t_case *cases, size_t count, int argc, char **argv)
 {
-    size_t i, number = 0, selected = 0;
-    bool good = true;
+    bool is_short = t_env_is("SG_CASES", "short"), good = true;
+    size_t i, number = 0, selected = 0, left_out = 0;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 2 && strcmp(argv[1], "-l") == 0) {
@@ -317,11 +360,17 @@ static T_UNUSED int t_main(const struct t_case *cases, size_t count, int argc, c
         return 0;
     }
     for (i = 0; i < count; i++) {
-        selected += t_selected(&cases[i], argc, argv);
-    }
-    printf("1..%zu\n", selected);
-    for (i = 0; i < count; i++) {
         if (t_selected(&cases[i], argc, argv)) {
+            left_out += is_short && cases[i].takes_long;
+            selected += !(is_short && cases[i].takes_long);
+        }
+    }
+    if (left_out) {
+        printf("# left out: %zu long cases\n", left_out);
+    }
+    printf(selected ? "1..%zu\n" : "1..%zu # skip all cases are long\n", selected);
+    for (i = 0; i < count; i++) {
+        if (t_selected(&cases[i], argc, argv) && !(is_short && cases[i].takes_long)) {
             good = t_run_case(&cases[i], ++number) && good;
         }
     }

@@ -204,11 +204,66 @@ static void applies(void)
     T_FALSE(t_selected(&one, 2, argv));
 }
 
+static void passes(void)
+{
+    T_TRUE(true);
+}
+
+/* What a program whose second case takes long prints as its plan: the first octets of its output. */
+static void plan_of(const char *how_much, char plan[4])
+{
+    static const struct t_case two[] = {
+        { .name = "is quick", .run = passes },
+        { .name = "takes long", .run = passes, .takes_long = true },
+    };
+    struct t_state kept = t_state;
+    char program[] = "p", *argv[] = { program };
+    int ends[2], old = dup(STDOUT_FILENO), status;
+
+    T_EQ_INT(pipe(ends), 0);
+    fflush(stdout);
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[1]);
+    setenv("SG_CASES", how_much, 1);
+    status = t_main(two, 2, 1, argv);
+    unsetenv("SG_CASES");
+    fflush(stdout);
+    dup2(old, STDOUT_FILENO);
+    close(old);
+    t_state = kept;
+    T_EQ_INT(status, 0);
+    memset(plan, 0, 4);
+    T_TRUE(read(ends[0], plan, 3) == 3);
+    close(ends[0]);
+}
+
+static void short_runs(void)
+{
+    char *before = getenv("SG_CASES"), *kept = before ? strdup(before) : NULL, plan[4];
+
+    plan_of("", plan);
+    T_EQ_STR(plan, "1..");
+    plan_of("short", plan);
+    T_EQ_STR(plan, "# l"); /* "left out: 1 long cases" */
+    T_EQ_U64(t_seeds(90, 90), 90);
+    setenv("SG_CASES", "short", 1);
+    T_EQ_U64(t_seeds(90, 90), 90);
+    T_EQ_U64(t_seeds(300, 300), 100);
+    T_EQ_U64(t_seeds(1600, 1600), 200);
+    unsetenv("SG_CASES");
+    T_EQ_U64(t_seeds(1600, 60), t_not_sanitized() ? 1600 : 60);
+    if (kept) {
+        setenv("SG_CASES", kept, 1);
+    }
+    free(kept);
+}
+
 static const struct t_case cases[] = {
     { "checks fail when they should", checks__fail_when_they_should },
     { "checks pass when they should", checks__pass_when_they_should },
     { "ids are shown by checks that passed", claims },
     { "a program lacks the cases that do not apply", applies },
+    { "a short run leaves out long cases and most seeds", short_runs },
 };
 
 T_MAIN(cases)
