@@ -141,8 +141,7 @@ static char *outcome(uint64_t seed, bool hostile)
 
 static void sweep(bool hostile)
 {
-    const char *sanitized = getenv("SG_SANITIZED");
-    unsigned runs = sanitized && sanitized[0] == '1' ? RUNS / 8 : RUNS, good = 0, bugs = 0;
+    unsigned runs = t_seeds(RUNS, RUNS / 8), good = 0, bugs = 0;
 
     for (uint64_t seed = 1; seed <= runs; seed++) {
         char *first, *again;

@@ -38,9 +38,7 @@ struct flight {
 /* So many seeds, or fewer with sanitizers: the tables take their time. */
 static uint64_t seeds(uint64_t count)
 {
-    const char *sanitized = getenv("SG_SANITIZED");
-
-    return sanitized && *sanitized == '1' ? count / 20 : count;
+    return t_seeds(count, count / 20);
 }
 
 static unsigned below(struct net *n, unsigned limit)

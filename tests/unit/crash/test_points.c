@@ -476,8 +476,7 @@ static void compare(const struct gt_trace *t, bool early, struct compared *sum)
 
 static void exact(void)
 {
-    const char *sanitized = getenv("SG_SANITIZED");
-    unsigned seeds = sanitized && sanitized[0] == '1' ? 60 : 1500;
+    unsigned seeds = t_seeds(1500, 20);
 
     for (unsigned who = 0; who < 3; who++) {
         struct compared sum = { .runs = 0 };
@@ -515,8 +514,7 @@ enum { MANY = 400 };
 /* Whatever the order of data and stores that is explored: no image is forbidden. */
 static void late_or_early(void)
 {
-    const char *sanitized = getenv("SG_SANITIZED");
-    unsigned seeds = sanitized && sanitized[0] == '1' ? 30 : MANY;
+    unsigned seeds = t_seeds(MANY, 12);
 
     for (unsigned early = 0; early < 2; early++) {
         struct compared sum = { .runs = 0 };

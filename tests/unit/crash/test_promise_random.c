@@ -532,10 +532,9 @@ static void free_world(struct world *w)
 
 static void promise__random(void)
 {
-    const char *sanitized = getenv("SG_SANITIZED");
     uint64_t all = 0, acknowledgements = 0;
 
-    for (uint64_t seed = 1; seed <= (sanitized && *sanitized == '1' ? SEEDS / 20 : SEEDS); seed++) {
+    for (uint64_t seed = 1; seed <= t_seeds(SEEDS, SEEDS / 20); seed++) {
         struct world *w = g_new0(struct world, 1);
         struct sg_crash_promises *p = NULL;
         void *opaque[2];

@@ -188,6 +188,7 @@ static char *explore(const char *strategy)
     return g_string_free(found, FALSE);
 }
 
+/* In part, where all takes long: then each strategy has another part of the programs. */
 static void suite(void)
 {
     static const char *const strategies[] = {
@@ -207,6 +208,9 @@ static void suite(void)
         for (unsigned s = 0; s < G_N_ELEMENTS(strategies); s++) {
             char *found;
 
+            if ((i + s) % t_stride(3)) {
+                continue;
+            }
             T_CONTEXT("%s (%s), %s", programs[i].name, programs[i].program, strategies[s]);
             found = explore(strategies[s]);
             T_EQ_STR(found, programs[i].wrong);

@@ -320,8 +320,10 @@ static const struct t_case cases[] = {
     { "idle connections: cost a Send, a SYN and a run nothing", idle__costs_nothing },
     { "idle connections: the way to one stays short", idle__chains_stay_short },
     { "an address has sixteen octets", address__sixteen_octets },
-    { "idle connections: peers are asked in turn", idle__peers_are_asked_in_turn },
-    { "TIME-WAIT: costs a SYN nothing, reclaimed or not", time_wait__costs_a_syn_nothing },
+    { "idle connections: peers are asked in turn", idle__peers_are_asked_in_turn,
+      .takes_long = true },
+    { "TIME-WAIT: costs a SYN nothing, reclaimed or not", time_wait__costs_a_syn_nothing,
+      .takes_long = true },
     { "TIME-WAIT: the oldest is reclaimed first", time_wait__oldest_goes_first },
 };
 

@@ -180,9 +180,9 @@ static void one_trace(const struct gt_trace *whole, struct tally *sum)
 
 static unsigned seeds(unsigned n)
 {
-    const char *sanitized = getenv("SG_SANITIZED"), *more = getenv("SG_EXACT_SEEDS");
+    const char *more = getenv("SG_EXACT_SEEDS");
 
-    return more ? strtoul(more, NULL, 10) : sanitized && sanitized[0] == '1' ? n / 8 : n;
+    return more ? strtoul(more, NULL, 10) : t_seeds(n, n / 8);
 }
 
 static struct tally sweep(unsigned who, enum gt_report report, bool exact, unsigned medium,

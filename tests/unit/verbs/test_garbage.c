@@ -496,9 +496,9 @@ static void misbehave(uint32_t seed)
 static void garbage(void)
 {
     const char *only = getenv("SG_SEED");
-    uint32_t seed;
+    uint32_t seed, seeds = t_seeds(SEEDS, SEEDS);
 
-    for (seed = only ? (uint32_t)atoi(only) : 1; seed <= SEEDS || only; seed++) {
+    for (seed = only ? (uint32_t)atoi(only) : 1; seed <= seeds || only; seed++) {
         T_CONTEXT("seed %u: set SG_SEED to replay", seed);
         misbehave(seed);
         if (only) {
@@ -509,10 +509,10 @@ static void garbage(void)
            seen[1][TEST_PM_PLACE], seen[1][TEST_PM_FLUSH], seen[1][TEST_PM_READ],
            seen[1][TEST_PM_STORE]);
     T_NOTE("%u times pages came or went, %u shared queues, %u resized", mapped, shares, resizes);
-    T_TRUE(only || (mapped > SEEDS && shares > SEEDS && resizes > SEEDS));
-    T_TRUE(only || revived > SEEDS); /* else most of the test ran without connections */
-    T_TRUE(only || (seen[1][TEST_PM_FLUSH] > SEEDS && seen[1][TEST_PM_READ] > SEEDS &&
-                    seen[1][TEST_PM_STORE] > SEEDS));
+    T_TRUE(only || (mapped > seeds && shares > seeds && resizes > seeds));
+    T_TRUE(only || revived > seeds); /* else most of the test ran without connections */
+    T_TRUE(only || (seen[1][TEST_PM_FLUSH] > seeds && seen[1][TEST_PM_READ] > seeds &&
+                    seen[1][TEST_PM_STORE] > seeds));
 }
 
 static const struct t_case cases[] = {

@@ -382,7 +382,7 @@ static void interrupt(void (*take)(int side))
     int side;
 
     for (side = 0; side < 2; side++) {
-        for (at = 0; at < STEPS; at += STRIDE) {
+        for (at = 0; at < STEPS; at += STRIDE * t_stride(2)) {
             T_CONTEXT("side %d, step %u", side, at);
             begin_story(1 + at % 5);
             for (i = 0; i < at; i++) {
