@@ -173,6 +173,72 @@ def labs__at_once(folder):
 
 
 @case
+def labs__native_programs_beside(folder):
+    """a C program runs beside a lab, with less priority and more time; without labs it does not"""
+    meet = MEET + '; echo "# niceness $(nice)"'
+
+    def run(*names):
+        found = [
+            check.Program("a", "vm", ["sh", "-c", MEET], {"ME": "a", "OTHER": "b"}, parallel=False),
+            check.Program("b", "unit-san", ["sh", "-c", meet], {"ME": "b", "OTHER": "a"}),
+        ]
+        found[0].lab = True
+        found = [p for p in found if p.name in names]
+        for program in found:
+            program.env["D"] = str(folder)
+        with contextlib.redirect_stdout(io.StringIO()):
+            check.Runner(folder, False).run_all(found, 2, 2)
+        assert [p.cases[0].outcome for p in found] == len(found) * ["passed"], found
+        return found[-1]
+
+    program = run("a", "b")
+    assert "# niceness %d" % min(os.nice(0) + check.NICENESS, 19) in program.output, program.output
+    assert program.timeout == 60 * check.BESIDE_LABS, program
+    program = run("b")
+    assert "# niceness %d" % os.nice(0) in program.output and program.timeout == 60, program
+
+
+@case
+def labs__error_beside(folder):
+    """an error of the runner itself is not lost where C programs run beside a lab"""
+    lab = check.Program("a", "vm", ["sh", "-c", "echo 1..1; echo ok 1"], parallel=False)
+    lab.lab = True
+    broken = check.Program("b", "unit", ["true"], timeout=None)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            check.Runner(folder, False).run_all([lab, broken], 2, 2)
+    except TypeError:
+        return
+    raise AssertionError("the error was lost")
+
+
+@case
+def short__programs_in_c(_folder):
+    """without suite full, C programs run in part; whole if they are named, or with suite full"""
+    for words, short in (([], True), (["--full"], False), (["x/y"], False)):
+        before, sys.argv = sys.argv, ["check", *words]
+        try:
+            args = check.arguments()
+        finally:
+            sys.argv = before
+        programs = [check.Program("x/y", suite, []) for suite in ("unit", "sim-san", "qtest")]
+        if not args.full:
+            check.make_short(programs, args)
+        shown = [(p.short, p.env.get("SG_CASES") == "short") for p in programs]
+        assert shown == [(short, short), (short, short), (False, False)], (words, shown)
+
+
+@case
+def short__times_are_not_noted(folder):
+    """the time of a short run does not replace that of a whole one"""
+    programs = [check.Program(name, "unit", []) for name in ("whole", "part")]
+    programs[0].seconds, programs[1].seconds = 3, 2
+    programs[1].short = True
+    check.note_seconds(programs, folder)
+    assert json.loads((folder / "seconds.json").read_text()) == {"unit/whole": 3}
+
+
+@case
 def labs__what_they_say(folder):
     """what a program says about its processor time and cases that it left out is reported"""
     text = "echo '# left out: 3 long cases'; echo 1..1; echo ok 1; echo '# processor time: 12.3 s'"
