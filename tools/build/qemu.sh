@@ -1,16 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Builds QEMU with the device: tools/build/qemu.sh [plain] [sanitized]
+# Builds QEMU with the device: tools/build/qemu.sh [--compile] [plain] [sanitized]
 #
 # The tree $SG_BUILD/qemu-src is Debian's source with our patches and two links into this clone
 # (hw/staghorn and include/staghorn).  The build folder is $SG_BUILD/qemu, or $SG_BUILD/qemu-san for
 # the sanitizer build (ASan and UBSan) that the qtest suite and tests/vm/core/test_hostile.py use.
+#
+# A binary of committed files is kept in the cache.  A clone that has no build folder yet takes it
+# from there, unless --compile says that the folder itself is wanted.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
 
-sg_plan $((4 + 2 * ($# ? $# : 1)))
+compile=no
+if [ "${1:-}" = --compile ]; then
+    compile=yes
+    shift
+fi
+sg_plan $((4 + 3 * ($# ? $# : 1)))
 tree=$SG_BUILD/qemu-src
 
 # Copies Debian's tree or the user's, and adds our parts.
@@ -111,16 +119,41 @@ sg_write_cc
 sg_local qemu-src "preparing QEMU's source tree" @tree-3 "@$from" "@$lwip" "@$SG_TOP" \
     "$SG_TOP/hw/device/qemu-patches" "$SG_TOP/tools/build/qemu-devices.mak" -- make_tree "$from"
 
-# build_variant NAME FLAG...: configures and builds in $SG_BUILD/NAME.
+# Whether what goes into QEMU is what git has: experiments do not fill the cache.
+is_committed() {
+    [ -z "$(git -C "$SG_TOP" status --porcelain hw include tools/build 2>&1)" ]
+}
+
+keep_binary() {
+    cp --reflink=auto "$out/qemu-system-x86_64" "$SG_OUT"
+}
+
+# build_variant NAME FLAG...: configures and builds in $SG_BUILD/NAME, or takes a kept binary.
 build_variant() {
-    local name=$1
+    local name=$1 keys key
     shift
     out=$SG_BUILD/$name
     flags=("${common[@]}" "$@")
+    keys=("@$from" "@$lwip" "@$meson" "@${flags[*]}" "@$host" "$SG_TOP/hw" "$SG_TOP/include"
+        "$SG_TOP/tools/build/qemu-devices.mak")
+    key=$(sg_key "$name-binary" "${keys[@]}") || sg_die "cannot compute the key of QEMU's binary"
+    if [ $compile = no ] && [ ! -e "$out/build.ninja" ] && [ -d "$SG_CACHE/$name-binary-$key" ]
+    then
+        sg_step "$name-binary" "keeping QEMU" "${keys[@]}" -- keep_binary
+        mkdir -p "$out"
+        cp --reflink=auto "$SG_OUT/qemu-system-x86_64" "$out"
+        return
+    fi
     sg_local "$name-configure" "configuring QEMU" "@$from" "@$meson" "@$SG_TOP" "@${flags[*]}" \
         "$SG_TOP/hw/device/qemu-patches" "$SG_TOP/tools/build/qemu-devices.mak" -- configure_build
     sg_run "$name" "building QEMU" -- build
+    ! is_committed || sg_step "$name-binary" "keeping QEMU" "${keys[@]}" -- keep_binary
 }
+
+# A binary is for this compiler and these versions of libraries.
+host=$(gcc --version | head -n 1
+    dpkg-query -W -f '${Package} ${Version}\n' 'libglib2.0-*' 'libpixman-1-*' 'libslirp*' 'libfdt*' \
+        libc6 2>&1 | sort)
 
 for variant in "${@:-plain}"; do
     case $variant in

@@ -194,10 +194,10 @@ all | demo | bench)
     lock_build
     parts=()
     case $target in
-    demo) sg_plan 23 ;;
-    all) sg_plan 27 ;;
+    demo) sg_plan 24 ;;
+    all) sg_plan 28 ;;
     bench)
-        sg_plan 32
+        sg_plan 33
         parts=(--with consumers)
         ;;
     esac
@@ -273,7 +273,7 @@ debug-kernel)
     ;;
 check-debug)
     lock_build
-    sg_plan 32
+    sg_plan 33
     run_part tools/build/qemu.sh
     run_part firmware/build.sh
     run_part tools/guest/build.sh --with consumers
@@ -283,7 +283,7 @@ check-debug)
     ;;
 check-kernels)
     lock_build
-    sg_plan 41
+    sg_plan 42
     run_part tools/build/qemu.sh
     run_part firmware/build.sh
     run_part tools/guest/build.sh --with consumers
@@ -294,7 +294,7 @@ check-kernels)
 deb)
     require_deb
     lock_build
-    sg_plan 14
+    sg_plan 15
     run_part tools/build/qemu.sh
     run_part firmware/build.sh
     sg_tool_firmware
@@ -358,8 +358,8 @@ format)
     ;;
 compdb)
     lock_build
-    sg_plan 15
-    run_part tools/build/qemu.sh
+    sg_plan 16
+    run_part tools/build/qemu.sh --compile
     run_part tools/guest/compdb.sh
     sg_tool_firmware
     native_plain
