@@ -329,6 +329,48 @@ static void pairs__beyond_an_end(void)
     g_array_unref(steps);
 }
 
+/* Pasts that are too great may forbid a cut by what its own instants need, or each of them. */
+static void pairs__of_great_pasts(void)
+{
+    GArray *steps[2], *bounds = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    struct sg_crash_pairs_side side[2];
+    struct sg_crash_pairs x;
+    uint64_t cut[2], first = 5, last = 9;
+
+    g_array_append_val(bounds, last);
+    for (unsigned k = 0; k < 2; k++) {
+        steps[k] = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_step));
+        side[k] = (struct sg_crash_pairs_side){ steps[k], bounds };
+    }
+    sg_crash_steps_add(steps[0], 9, 8);
+    sg_crash_steps_add(steps[1], 8, 20);
+    sg_crash_pairs_init(&x, side);
+    T_TRUE(sg_crash_pairs_get(&x, 0, cut));
+    T_EQ_U64(cut[0], 8);
+    T_EQ_U64(cut[1], 7);
+    sg_crash_pairs_fini(&x);
+    /* Both of the last two segments need what is behind the other one. */
+    g_array_prepend_val(bounds, first);
+    g_array_set_size(steps[0], 0);
+    g_array_set_size(steps[1], 0);
+    sg_crash_steps_add(steps[0], 6, 7);
+    sg_crash_steps_add(steps[1], 6, 7);
+    sg_crash_steps_add(steps[0], 7, 8);
+    sg_crash_steps_add(steps[1], 7, 9);
+    sg_crash_pairs_init(&x, side);
+    for (uint64_t i = 0; i < x.count; i++) {
+        if (sg_crash_pairs_get(&x, i, cut)) {
+            T_TRUE(sg_crash_steps_past(steps[0], cut[0]) <= cut[1]);
+            T_TRUE(sg_crash_steps_past(steps[1], cut[1]) <= cut[0]);
+        }
+    }
+    sg_crash_pairs_fini(&x);
+    for (unsigned k = 0; k < 2; k++) {
+        g_array_unref(steps[k]);
+    }
+    g_array_unref(bounds);
+}
+
 /* One of each of equal parts; all, if there are not more. */
 static void pairs__draw(void)
 {
@@ -354,6 +396,7 @@ static const struct t_case cases[] = {
     { "pairs have what all consistent cuts have, and are consistent", pairs__are_the_cuts },
     { "pairs of machines that never talk", pairs__of_strangers },
     { "what comes from behind the end of a trace is in no pair", pairs__beyond_an_end },
+    { "pasts that are too great leave only consistent pairs", pairs__of_great_pasts },
     { "a draw has one of each of equal parts", pairs__draw },
 };
 
