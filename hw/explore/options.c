@@ -28,6 +28,7 @@ static const char usage[] =
     "                    of the target, that one power failure may leave\n"
     "  --max-pairs N     at most so many; what is left out is counted (10000)\n"
     "  --pair-seed S     which of them, if there are more (1)\n"
+    "  --not-claimed     pairs also on platforms that keep less than a guest was told\n"
     "  --reads FILE      for reads: what the checker reads, a range \"ADDRESS LENGTH\" a line\n"
     "  --reads-per-point N  at most so many plans of reads at a crash point (4096)\n"
     "  --plans FILE      the images of these plans instead, to show some of them again\n"
@@ -281,6 +282,7 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
         { "together", required_argument, NULL, 'g' },
         { "max-pairs", required_argument, NULL, 'x' },
         { "pair-seed", required_argument, NULL, 'e' },
+        { "not-claimed", no_argument, NULL, 'c' },
         { "base", required_argument, NULL, 'b' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
@@ -302,6 +304,9 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
                 return complain(status, "--base is NAME=FILE, for each extent once", optarg);
             }
             o->base[o->bases++] = optarg;
+            break;
+        case 'c':
+            o->not_claimed = true;
             break;
         case 'h':
             fputs(usage, stdout);

@@ -55,6 +55,17 @@ static int start_side(struct sg_explore_both *x, unsigned k, const struct sg_exp
 
 /* ---- Pairs of crash points ---- */
 
+/* Does the platform keep what both guests were told? */
+static bool is_claimed(const struct sg_explore_both *x, unsigned p)
+{
+    bool claimed = true;
+
+    for (unsigned k = 0; k < SG_EXPLORE_SIDES; k++) {
+        claimed = claimed && sg_crash_explorer_verdict(x->side[k]->explorer, p)->claimed;
+    }
+    return claimed;
+}
+
 static void choose_points(struct sg_explore_both *x, const struct sg_explore_options *o)
 {
     uint64_t all = 0, before = 0, chosen;
@@ -66,6 +77,9 @@ static void choose_points(struct sg_explore_both *x, const struct sg_explore_opt
         for (unsigned k = 0; k < SG_EXPLORE_SIDES; k++) {
             const struct sg_explore_session *s = x->side[k];
 
+            if (!o->not_claimed && !is_claimed(x, p)) {
+                g_array_set_size(s->half->bounds[p], 0);
+            }
             side[k] = (struct sg_crash_pairs_side){ s->half->steps[s->target], s->half->bounds[p] };
         }
         sg_crash_pairs_init(&x->pairs[p], side);

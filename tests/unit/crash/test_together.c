@@ -163,6 +163,29 @@ static void right_and_wrong(void)
     T_EQ_U64(combinations("plain"), wrong);
 }
 
+/* Platforms that keep less than a guest was told have pairs only if they are wanted. */
+static void not_claimed(void)
+{
+#define WORDS "--target client --together target --domain none,eadr --ddio on --strategy only"
+    struct both b;
+
+    record(1, true, false);
+    pr_expect(WORDS " --out claimed" TRACES, 0, "eadr,ddio=on");
+    load(&b, "claimed");
+    for (guint i = 0; i < b.list->items->len; i++) {
+        const struct json_value *on = json_member(pr_item(b.list, i), "platforms", JSON_ARRAY);
+
+        T_EQ_U64(on->items->len, 1);
+        T_EQ_STR(pr_item(on, 0)->text, "eadr,ddio=on");
+    }
+    T_TRUE(b.list->items->len > 0);
+    drop(&b);
+    pr_expect(WORDS " --not-claimed --out all" TRACES, 0, "none,ddio=on");
+    load(&b, "all");
+    T_TRUE(pr_number(pr_item(json_member(b.pairs, "platforms", JSON_ARRAY), 0), "point-pairs"));
+    drop(&b);
+}
+
 /* ---- Numbers ---- */
 
 static uint64_t count(const struct json_value *v, const char *key)
@@ -246,6 +269,7 @@ static void refusals(void)
 
 static const struct t_case cases[] = {
     { "pairs have what one power failure of both may leave, and nothing else", right_and_wrong },
+    { "pairs are of platforms that both machines claim", not_claimed },
     { "pairs are counted, and chosen by a seed", limits },
     { "promises say how far the other machine must have come", promises },
     { "what does not go together with pairs is refused", refusals },
