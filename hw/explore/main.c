@@ -4,8 +4,8 @@
  * that breaks.
  *
  * The work is in hw/core/crash, which has no I/O.  Here are files and memory (input.c, memory.c),
- * the passes over the traces (passes.c), the results (result.c, summary.c), and what two machines have
- * together (together.c).
+ * the passes over the traces (passes.c), the results (result.c, summary.c), and what two machines
+ * have together (together.c).
  */
 #include "session.h"
 #include "together.h"

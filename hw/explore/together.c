@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 
 /* A pair of crash points, and the images there. */
-struct point {
+struct pair_point {
     uint64_t cut[SG_EXPLORE_SIDES];
     unsigned platform;
     guint first[SG_EXPLORE_SIDES], count[SG_EXPLORE_SIDES]; /* of the side's places */
@@ -11,7 +11,7 @@ struct point {
 };
 
 /* An image of a side at a crash point of a platform. */
-struct place {
+struct pair_place {
     uint64_t behind;
     unsigned platform;
     guint number; /* in images.json */
@@ -89,7 +89,7 @@ static void choose_points(struct sg_explore_both *x, const struct sg_explore_opt
     chosen = SG_MIN(all, o->max_pairs);
     for (uint64_t i = 0; i < chosen; i++) {
         uint64_t number = sg_crash_pairs_draw(i, all, chosen, o->pair_seed);
-        struct point new = { 0 };
+        struct pair_point new = { 0 };
 
         while (number - before >= x->pairs[platform].count) {
             before += x->pairs[platform++].count;
@@ -117,7 +117,7 @@ static void set_instants(struct sg_explore_both *x, unsigned k)
     struct sg_explore_half *h = x->side[k]->half;
 
     for (guint i = 0; i < x->points->len; i++) {
-        const struct point *point = &g_array_index(x->points, struct point, i);
+        const struct pair_point *point = &g_array_index(x->points, struct pair_point, i);
 
         g_array_append_val(h->instants[point->platform], point->cut[k]);
     }
@@ -134,7 +134,7 @@ static void add_place(void *opaque, guint number, uint64_t behind, unsigned plat
 {
     for (unsigned p = 0; p < SG_CRASH_PLATFORMS; p++) {
         if (platforms >> p & 1) {
-            struct place new = { behind, p, number, everything };
+            struct pair_place new = { behind, p, number, everything };
 
             g_array_append_val((GArray *)opaque, new);
         }
@@ -143,7 +143,7 @@ static void add_place(void *opaque, guint number, uint64_t behind, unsigned plat
 
 static gint by_place(gconstpointer a, gconstpointer b)
 {
-    const struct place *x = a, *y = b;
+    const struct pair_place *x = a, *y = b;
 
     if (x->platform != y->platform) {
         return x->platform < y->platform ? -1 : 1;
@@ -155,15 +155,15 @@ static gint by_place(gconstpointer a, gconstpointer b)
 }
 
 /* The side's images at a pair of crash points. */
-static void find_places(struct point *point, unsigned k, const GArray *places)
+static void find_places(struct pair_point *point, unsigned k, const GArray *places)
 {
-    struct place key = { .behind = point->cut[k], .platform = point->platform };
+    struct pair_place key = { .behind = point->cut[k], .platform = point->platform };
     guint low = 0, high = places->len;
 
     while (low < high) {
         guint middle = low + (high - low) / 2;
 
-        if (by_place(&g_array_index(places, struct place, middle), &key) < 0) {
+        if (by_place(&g_array_index(places, struct pair_place, middle), &key) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -171,7 +171,7 @@ static void find_places(struct point *point, unsigned k, const GArray *places)
     }
     point->first[k] = low;
     for (guint i = low; i < places->len; i++) {
-        const struct place *at = &g_array_index(places, struct place, i);
+        const struct pair_place *at = &g_array_index(places, struct pair_place, i);
 
         if (at->platform != key.platform || at->behind != key.behind) {
             break;
@@ -184,7 +184,7 @@ static void find_places(struct point *point, unsigned k, const GArray *places)
 }
 
 /* How many pairs of images there are: those in which a side loses nothing, or the others. */
-static uint64_t pairs_at(const struct point *point, bool one_sided)
+static uint64_t pairs_at(const struct pair_point *point, bool one_sided)
 {
     uint64_t a = point->count[0], b = point->count[1];
 
@@ -201,7 +201,7 @@ static guint skip(uint64_t n, guint without)
 }
 
 /* Of these the one of this number. */
-static void pair_at(const struct point *point, bool one_sided, uint64_t number,
+static void pair_at(const struct pair_point *point, bool one_sided, uint64_t number,
                     guint at[SG_EXPLORE_SIDES])
 {
     if (!one_sided) {
@@ -240,11 +240,11 @@ static void take_pairs(struct sg_explore_both *x, GArray *const places[SG_EXPLOR
     for (uint64_t n = 0; n < chosen; n++) {
         uint64_t number = sg_crash_pairs_draw(n, all, chosen, seed), here;
         struct sg_explore_pair new;
-        const struct point *point;
+        const struct pair_point *point;
         guint at[SG_EXPLORE_SIDES];
 
         for (;; i++) {
-            point = &g_array_index(x->points, struct point, i);
+            point = &g_array_index(x->points, struct pair_point, i);
             here = pairs_at(point, one_sided);
             if (number - before < here) {
                 break;
@@ -253,7 +253,8 @@ static void take_pairs(struct sg_explore_both *x, GArray *const places[SG_EXPLOR
         }
         pair_at(point, one_sided, number - before, at);
         for (unsigned k = 0; k < SG_EXPLORE_SIDES; k++) {
-            new.image[k] = g_array_index(places[k], struct place, point->first[k] + at[k]).number;
+            new.image[k] =
+                g_array_index(places[k], struct pair_place, point->first[k] + at[k]).number;
         }
         new.platforms = 1u << point->platform;
         add_row(x, known, &new);
@@ -267,12 +268,12 @@ static void choose_images(struct sg_explore_both *x, const struct sg_explore_opt
     GArray *places[SG_EXPLORE_SIDES];
 
     for (unsigned k = 0; k < SG_EXPLORE_SIDES; k++) {
-        places[k] = g_array_new(FALSE, FALSE, sizeof(struct place));
+        places[k] = g_array_new(FALSE, FALSE, sizeof(struct pair_place));
         sg_explore_images_each(x->side[k]->images, add_place, places[k]);
         g_array_sort(places[k], by_place);
     }
     for (guint i = 0; i < x->points->len; i++) {
-        struct point *point = &g_array_index(x->points, struct point, i);
+        struct pair_point *point = &g_array_index(x->points, struct pair_point, i);
 
         for (unsigned k = 0; k < SG_EXPLORE_SIDES; k++) {
             find_places(point, k, places[k]);
@@ -346,7 +347,7 @@ static int explore(struct sg_explore_both *x, const struct sg_explore_options *o
 int sg_explore_together(const struct sg_explore_options *o)
 {
     struct sg_explore_both x = {
-        .points = g_array_new(FALSE, FALSE, sizeof(struct point)),
+        .points = g_array_new(FALSE, FALSE, sizeof(struct pair_point)),
         .rows = g_array_new(FALSE, FALSE, sizeof(struct sg_explore_pair)),
     };
     char *folder[SG_EXPLORE_SIDES] = {

@@ -31,7 +31,7 @@ struct sg_explore_both {
     uint64_t explored[SG_CRASH_PLATFORMS];           /* of these */
     uint64_t bare;              /* explored ones without images of a side: --max-images */
     uint64_t contrary;          /* whose pasts are too great to agree */
-    GArray *points;             /* struct point (together.c): explored ones */
+    GArray *points;             /* struct pair_point (together.c): explored ones */
     uint64_t one_sided, others; /* pairs of images at these */
     uint64_t taken;             /* of them */
     GArray *rows;               /* struct sg_explore_pair: what they are, each once */

@@ -304,12 +304,7 @@ def _add_check(verbs, judging):
     _add_vm(add_option)
     add_option("--no-reduce", action="store_true", help="do not look for minimal examples")
     add_option("--json", action="store_true", help="print the result as JSON")
-    add_option(
-        "explored",
-        metavar="EXPLORED",
-        help="a folder of images, or a kept bug; with --together a recording, or an exploration of "
-        "it whose options count",
-    )
+    add_option("explored", metavar="EXPLORED", help="a folder of images, or a kept bug")
     parser.set_defaults(run=judging(do_check))
 
 

@@ -4,7 +4,7 @@
 #include "base/prng.h"
 
 /* The segments of the other machine with which one has cuts. */
-struct row {
+struct pairs_row {
     uint32_t first;  /* of them */
     uint64_t before; /* pairs of earlier rows */
 };
@@ -129,12 +129,12 @@ void sg_crash_pairs_init(struct sg_crash_pairs *x, const struct sg_crash_pairs_s
     const struct sg_crash_pairs_side *a = &x->side[0], *b = &x->side[1];
 
     *x = (struct sg_crash_pairs){ .side = { side[0], side[1] } };
-    x->rows = g_array_new(FALSE, FALSE, sizeof(struct row));
+    x->rows = g_array_new(FALSE, FALSE, sizeof(struct pairs_row));
     for (guint i = 0; i < a->bounds->len && b->bounds->len; i++) {
         uint64_t most = bound(b, b->bounds->len - 1);
         uint64_t low = sg_crash_steps_past(a->steps, beginning(a, i));
         uint64_t high = sg_crash_steps_last(b->steps, bound(a, i), most);
-        struct row row = { .first = segment_of(b, low), .before = x->count };
+        struct pairs_row row = { .first = segment_of(b, low), .before = x->count };
 
         if (low <= high && row.first < b->bounds->len) {
             x->count += segment_of(b, high) - row.first + 1;
@@ -159,7 +159,7 @@ static guint row_of(const struct sg_crash_pairs *x, uint64_t number)
     while (low < high) {
         guint middle = low + (high - low) / 2;
 
-        if (g_array_index(x->rows, struct row, middle).before <= number) {
+        if (g_array_index(x->rows, struct pairs_row, middle).before <= number) {
             low = middle + 1;
         } else {
             high = middle;
@@ -171,7 +171,7 @@ static guint row_of(const struct sg_crash_pairs *x, uint64_t number)
 bool sg_crash_pairs_get(const struct sg_crash_pairs *x, uint64_t number, uint64_t cut[2])
 {
     guint segment[2], i = row_of(x, number);
-    const struct row *row = &g_array_index(x->rows, struct row, i);
+    const struct pairs_row *row = &g_array_index(x->rows, struct pairs_row, i);
     bool moved;
 
     segment[0] = i;

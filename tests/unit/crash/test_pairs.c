@@ -12,38 +12,38 @@
 
 enum { MACHINES = 3, STEPS = 36, EVENTS = STEPS + 1, SEEDS = 400 };
 
-struct flight {
+struct pairs_flight {
     unsigned from, to;
     uint64_t sent, received, content;
 };
 
 /* What a machine's power cut leaves behind each event, and what is demanded there. */
-struct machine {
+struct pairs_machine {
     uint64_t images[EVENTS]; /* a set */
     bool bounds[EVENTS];     /* the event behind this one takes images away, or is a mark */
     unsigned marks[EVENTS];  /* so far */
     uint64_t last;
 };
 
-struct run {
+struct pairs_run {
     struct er er;
     unsigned machines;
     uint64_t random;
-    struct machine machine[MACHINES];
-    GArray *flights; /* struct flight */
+    struct pairs_machine machine[MACHINES];
+    GArray *flights; /* struct pairs_flight */
     GArray *steps[2], *bounds[2];
     struct sg_crash_pairs pairs;
 };
 
-static unsigned below(struct run *r, unsigned limit)
+static unsigned below(struct pairs_run *r, unsigned limit)
 {
     return (unsigned)(sg_prng(&r->random) % limit);
 }
 
 /* The machine's next event, of which its number is known already. */
-static void note(struct run *r, unsigned machine, uint64_t number)
+static void note(struct pairs_run *r, unsigned machine, uint64_t number)
 {
-    struct machine *m = &r->machine[machine];
+    struct pairs_machine *m = &r->machine[machine];
     uint64_t images = m->images[number - 1];
     unsigned what = below(r, 8);
 
@@ -59,9 +59,9 @@ static void note(struct run *r, unsigned machine, uint64_t number)
     m->images[number] = images;
 }
 
-static void send_one(struct run *r, unsigned from)
+static void send_one(struct pairs_run *r, unsigned from)
 {
-    struct flight f = { .from = from, .to = below(r, r->machines - 1) };
+    struct pairs_flight f = { .from = from, .to = below(r, r->machines - 1) };
 
     f.to += f.to >= from;
     f.content = r->flights->len + 1;
@@ -70,9 +70,10 @@ static void send_one(struct run *r, unsigned from)
     g_array_append_val(r->flights, f);
 }
 
-static void receive_one(struct run *r)
+static void receive_one(struct pairs_run *r)
 {
-    struct flight *f = &g_array_index(r->flights, struct flight, below(r, r->flights->len));
+    struct pairs_flight *f =
+        &g_array_index(r->flights, struct pairs_flight, below(r, r->flights->len));
 
     if (!f->received) {
         f->received = er_received(&r->er, f->to, f->content);
@@ -80,7 +81,7 @@ static void receive_one(struct run *r)
     }
 }
 
-static void step(struct run *r)
+static void step(struct pairs_run *r)
 {
     unsigned machine = below(r, r->machines), what = below(r, 4);
 
@@ -97,7 +98,7 @@ static void step(struct run *r)
 
 static void begin(void *opaque)
 {
-    struct run *r = opaque;
+    struct pairs_run *r = opaque;
 
     for (unsigned k = 0; k < 2; k++) {
         g_array_set_size(r->steps[k], 0);
@@ -107,20 +108,20 @@ static void begin(void *opaque)
 static void learn(void *opaque, unsigned machine, const struct sg_trace_event *e,
                   const uint64_t *past)
 {
-    struct run *r = opaque;
+    struct pairs_run *r = opaque;
 
     if (machine < 2) {
         sg_crash_steps_add(r->steps[machine], e->number, past[!machine]);
     }
 }
 
-static void make(struct run *r, uint64_t seed)
+static void make(struct pairs_run *r, uint64_t seed)
 {
     struct sg_crash_pairs_side side[2];
 
-    *r = (struct run){ .random = seed, .machines = 2 + (unsigned)(seed % 2) };
+    *r = (struct pairs_run){ .random = seed, .machines = 2 + (unsigned)(seed % 2) };
     er_init(&r->er, r->machines);
-    r->flights = g_array_new(FALSE, FALSE, sizeof(struct flight));
+    r->flights = g_array_new(FALSE, FALSE, sizeof(struct pairs_flight));
     for (unsigned i = 0; i < r->machines; i++) {
         r->machine[i].images[0] = 1;
     }
@@ -128,7 +129,7 @@ static void make(struct run *r, uint64_t seed)
         step(r);
     }
     for (unsigned k = 0; k < 2; k++) {
-        struct machine *m = &r->machine[k];
+        struct pairs_machine *m = &r->machine[k];
 
         r->steps[k] = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_step));
         r->bounds[k] = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -144,7 +145,7 @@ static void make(struct run *r, uint64_t seed)
     sg_crash_pairs_init(&r->pairs, side);
 }
 
-static void drop(struct run *r)
+static void drop(struct pairs_run *r)
 {
     sg_crash_pairs_fini(&r->pairs);
     for (unsigned k = 0; k < 2; k++) {
@@ -157,10 +158,10 @@ static void drop(struct run *r)
 
 /* ---- The enumerator ---- */
 
-static bool is_global_cut(const struct run *r, const uint64_t cut[MACHINES])
+static bool is_global_cut(const struct pairs_run *r, const uint64_t cut[MACHINES])
 {
     for (guint i = 0; i < r->flights->len; i++) {
-        const struct flight *f = &g_array_index(r->flights, struct flight, i);
+        const struct pairs_flight *f = &g_array_index(r->flights, struct pairs_flight, i);
 
         if (f->received && f->received <= cut[f->to] && f->sent > cut[f->from]) {
             return false;
@@ -169,7 +170,7 @@ static bool is_global_cut(const struct run *r, const uint64_t cut[MACHINES])
     return true;
 }
 
-static bool is_cut(const struct run *r, uint64_t s, uint64_t t)
+static bool is_cut(const struct pairs_run *r, uint64_t s, uint64_t t)
 {
     uint64_t most = r->machines > 2 ? r->machine[2].last : 0;
 
@@ -182,10 +183,10 @@ static bool is_cut(const struct run *r, uint64_t s, uint64_t t)
 }
 
 /* Has a pair everything that this cut has, with the same marks? */
-static bool has_all(const struct run *r, const uint64_t pair[2], const uint64_t cut[2])
+static bool has_all(const struct pairs_run *r, const uint64_t pair[2], const uint64_t cut[2])
 {
     for (unsigned k = 0; k < 2; k++) {
-        const struct machine *m = &r->machine[k];
+        const struct pairs_machine *m = &r->machine[k];
 
         if (pair[k] < cut[k] || m->marks[pair[k]] != m->marks[cut[k]] ||
             m->images[cut[k]] & ~m->images[pair[k]]) {
@@ -196,7 +197,7 @@ static bool has_all(const struct run *r, const uint64_t pair[2], const uint64_t 
 }
 
 /* The number of bounds before an instant: its segment. */
-static guint segment(const struct run *r, unsigned k, uint64_t instant)
+static guint segment(const struct pairs_run *r, unsigned k, uint64_t instant)
 {
     guint n = 0;
 
@@ -206,15 +207,15 @@ static guint segment(const struct run *r, unsigned k, uint64_t instant)
     return n;
 }
 
-struct found {
+struct pairs_found {
     uint64_t cuts, boxes;
     bool box[EVENTS][EVENTS];
 };
 
 /* All cuts: is each of them in a pair?  How many are there, and in how many boxes? */
-static void expect_all(const struct run *r, const GArray *pairs, struct found *found)
+static void expect_all(const struct pairs_run *r, const GArray *pairs, struct pairs_found *found)
 {
-    *found = (struct found){ 0 };
+    *found = (struct pairs_found){ 0 };
     for (uint64_t s = 0; s <= r->machine[0].last; s++) {
         for (uint64_t t = 0; t <= r->machine[1].last; t++) {
             bool *box = &found->box[segment(r, 0, s)][segment(r, 1, t)];
@@ -241,11 +242,11 @@ static void pairs__are_the_cuts(void)
 {
     const char *sanitized = getenv("SG_SANITIZED");
     uint64_t seeds = sanitized && *sanitized == '1' ? SEEDS / 20 : SEEDS, pruned = 0;
-    static struct found found;
+    static struct pairs_found found;
 
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         GArray *pairs = g_array_new(FALSE, FALSE, 2 * sizeof(uint64_t));
-        struct run r;
+        struct pairs_run r;
 
         make(&r, seed);
         for (uint64_t i = 0; i < r.pairs.count; i++) {
