@@ -3,7 +3,7 @@
  * Two machines whose power fails at once: pairs of images, one of each.
  *
  * Each machine is a session of its own, whose results are in the folders "first" and "second".  On
- * both, the trace is read for the bounds of its segments; pairs of crash points are chosen
+ * both, the trace is read for the bounds of its intervals; pairs of crash points are chosen
  * (crash/pairs.h); each machine's images are made at its points of these, by the strategies; pairs
  * of these images are chosen.  pairs.json has them.  Both machines are of one platform.
  *

@@ -31,7 +31,7 @@ static void put_platform(struct json *j, const struct sg_explore_both *x, unsign
     sg_crash_platform_name(&x->side[0]->o.platform[p], name);
     json_open(j, NULL, '{');
     json_text(j, "platform", name);
-    json_open(j, "segments", '[');
+    json_open(j, "intervals", '[');
     for (unsigned k = 0; k < SG_EXPLORE_SIDES; k++) {
         json_number(j, NULL, pairs->side[k].bounds->len);
     }
@@ -39,7 +39,7 @@ static void put_platform(struct json *j, const struct sg_explore_both *x, unsign
     put_count(j, "cuts", pairs->cuts);
     json_number(j, "point-pairs", pairs->count);
     json_number(j, "point-pairs-explored", x->explored[p]);
-    json_number(j, "segments-alone", pairs->alone);
+    json_number(j, "intervals-alone", pairs->alone);
     json_close(j, '}');
 }
 

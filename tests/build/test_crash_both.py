@@ -54,7 +54,7 @@ def make_pairs(place, rows=None, names=NAMES):
             for n in (15, 25)
         ]
         (place / side / "promises.json").write_text(json.dumps({"promises": promises}))
-    row = {"segments": [3, 3], "cuts": "17", "point-pairs": 5, "point-pairs-explored": 4}
+    row = {"intervals": [3, 3], "cuts": "17", "point-pairs": 5, "point-pairs-explored": 4}
     found = {"version": 1, "machines": names, "seed": "1", "max-pairs": 9}
     found["platforms"] = [{"platform": name, **row} for name in ADR[:1]]
     row.update({"point-pairs": 0, "point-pairs-explored": 0})

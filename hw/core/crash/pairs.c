@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "base/prng.h"
 
-/* The segments of the other machine with which one has cuts. */
+/* The intervals of the other machine with which one has cuts. */
 struct pairs_row {
     uint32_t first;  /* of them */
     uint64_t before; /* pairs of earlier rows */
@@ -65,21 +65,21 @@ uint64_t sg_crash_steps_last(const GArray *steps, uint64_t past, uint64_t most)
     return low < steps->len ? SG_MIN(most, step(steps, low)->event - 1) : most;
 }
 
-/* ---- Segments ---- */
+/* ---- Intervals ---- */
 
 static uint64_t bound(const struct sg_crash_pairs_side *s, guint i)
 {
     return g_array_index(s->bounds, uint64_t, i);
 }
 
-/* The first instant of a segment. */
+/* The first instant of an interval. */
 static uint64_t beginning(const struct sg_crash_pairs_side *s, guint i)
 {
     return i ? bound(s, i - 1) + 1 : 0;
 }
 
-/* The segment with this instant; the number of segments: it is behind the last bound. */
-static guint segment_of(const struct sg_crash_pairs_side *s, uint64_t instant)
+/* The interval with this instant; the number of intervals: it is behind the last bound. */
+static guint interval_of(const struct sg_crash_pairs_side *s, uint64_t instant)
 {
     guint low = 0, high = s->bounds->len;
 
@@ -95,7 +95,7 @@ static guint segment_of(const struct sg_crash_pairs_side *s, uint64_t instant)
     return low;
 }
 
-/* Adds the consistent cuts with an instant of this segment. */
+/* Adds the consistent cuts with an instant of this interval. */
 static void count_cuts(struct sg_crash_pairs *x, guint i)
 {
     const struct sg_crash_pairs_side *a = &x->side[0], *b = &x->side[1];
@@ -134,10 +134,10 @@ void sg_crash_pairs_init(struct sg_crash_pairs *x, const struct sg_crash_pairs_s
         uint64_t most = bound(b, b->bounds->len - 1);
         uint64_t low = sg_crash_steps_past(a->steps, beginning(a, i));
         uint64_t high = sg_crash_steps_last(b->steps, bound(a, i), most);
-        struct pairs_row row = { .first = segment_of(b, low), .before = x->count };
+        struct pairs_row row = { .first = interval_of(b, low), .before = x->count };
 
         if (low <= high && row.first < b->bounds->len) {
-            x->count += segment_of(b, high) - row.first + 1;
+            x->count += interval_of(b, high) - row.first + 1;
         } else {
             x->alone++;
         }
@@ -170,21 +170,21 @@ static guint row_of(const struct sg_crash_pairs *x, uint64_t number)
 
 bool sg_crash_pairs_get(const struct sg_crash_pairs *x, uint64_t number, uint64_t cut[2])
 {
-    guint segment[2], i = row_of(x, number);
+    guint interval[2], i = row_of(x, number);
     const struct pairs_row *row = &g_array_index(x->rows, struct pairs_row, i);
     bool moved;
 
-    segment[0] = i;
-    segment[1] = row->first + (guint)(number - row->before);
+    interval[0] = i;
+    interval[1] = row->first + (guint)(number - row->before);
     for (unsigned k = 0; k < 2; k++) {
-        cut[k] = bound(&x->side[k], segment[k]);
+        cut[k] = bound(&x->side[k], interval[k]);
     }
     do { /* no instant of a consistent cut of both is left out */
         moved = false;
         for (unsigned k = 0; k < 2; k++) {
             uint64_t last = sg_crash_steps_last(x->side[k].steps, cut[!k], cut[k]);
 
-            if (last < beginning(&x->side[k], segment[k])) {
+            if (last < beginning(&x->side[k], interval[k])) {
                 return false;
             }
             moved |= last < cut[k];

@@ -8,13 +8,13 @@
  * machines passed on: the past of s has no event of the other machine behind t, and the reverse.
  *
  * An instant of a machine is a *bound* if the machine's next event may take images away, or is a
- * mark; so is its last instant.  A *segment* ends with a bound, and begins behind the one before.
- * Within a segment images and demands only grow (points.h).  If (s, t) and (s', t') are consistent
- * cuts, (max(s, s'), max(t, t')) is one, too.  So the consistent cuts of a segment of one machine
- * and a segment of the other have a greatest one, which has all images and demands of the others.
- * It is enough to explore this one of each two segments.
+ * mark; so is its last instant.  An *interval* ends with a bound, and begins behind the one before.
+ * Within an interval images and demands only grow (points.h).  If (s, t) and (s', t') are consistent
+ * cuts, (max(s, s'), max(t, t')) is one, too.  So the consistent cuts of an interval of one machine
+ * and an interval of the other have a greatest one, which has all images and demands of the others.
+ * It is enough to explore this one of each two intervals.
  *
- * For a segment with a bound p behind the bound o, the segments of the other machine with which it
+ * For an interval with a bound p behind the bound o, the intervals of the other machine with which it
  * has consistent cuts follow each other: from the one with the least instant that the event o + 1
  * needs to the one with the greatest instant that needs no event behind p.  Therefore they are
  * counted without looking at each two of them.
@@ -23,7 +23,7 @@
  * behind the end of a trace.  Then there are fewer cuts: one that is there is always consistent.
  *
  * Memory: 16 octets for each reception of a machine that adds to its past, 8 for each bound, 24 for
- * each segment.
+ * each interval.
  */
 #ifndef SG_CRASH_PAIRS_H
 #define SG_CRASH_PAIRS_H
@@ -58,10 +58,10 @@ struct sg_crash_pairs_side {
 
 struct sg_crash_pairs {
     struct sg_crash_pairs_side side[2];
-    GArray *rows;   /* one for each segment of the first machine */
+    GArray *rows;   /* one for each interval of the first machine */
     uint64_t count; /* of pairs */
     uint64_t cuts;  /* all consistent cuts; 2^64 - 1 if there are more */
-    uint64_t alone; /* segments of the first machine without a cut: what it needs is not known */
+    uint64_t alone; /* intervals of the first machine without a cut: what it needs is not known */
 };
 
 /* The arrays outlive the pairs. */

@@ -196,8 +196,8 @@ static bool has_all(const struct pairs_run *r, const uint64_t pair[2], const uin
     return true;
 }
 
-/* The number of bounds before an instant: its segment. */
-static guint segment(const struct pairs_run *r, unsigned k, uint64_t instant)
+/* The number of bounds before an instant: its interval. */
+static guint interval(const struct pairs_run *r, unsigned k, uint64_t instant)
 {
     guint n = 0;
 
@@ -218,7 +218,7 @@ static void expect_all(const struct pairs_run *r, const GArray *pairs, struct pa
     *found = (struct pairs_found){ 0 };
     for (uint64_t s = 0; s <= r->machine[0].last; s++) {
         for (uint64_t t = 0; t <= r->machine[1].last; t++) {
-            bool *box = &found->box[segment(r, 0, s)][segment(r, 1, t)];
+            bool *box = &found->box[interval(r, 0, s)][interval(r, 1, t)];
             const uint64_t cut[2] = { s, t };
             bool has = false;
 
@@ -237,7 +237,7 @@ static void expect_all(const struct pairs_run *r, const GArray *pairs, struct pa
     }
 }
 
-/* Pairs and cuts agree in both directions, and there is one pair of two segments at most. */
+/* Pairs and cuts agree in both directions, and there is one pair of two intervals at most. */
 static void pairs__are_the_cuts(void)
 {
     const char *sanitized = getenv("SG_SANITIZED");
@@ -270,7 +270,7 @@ static void pairs__are_the_cuts(void)
     T_TRUE(pruned > seeds);
 }
 
-/* Machines that never talk: each two segments, at their ends. */
+/* Machines that never talk: each two intervals, at their ends. */
 static void pairs__of_strangers(void)
 {
     GArray *none = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_step));
@@ -315,7 +315,7 @@ static void pairs__beyond_an_end(void)
     T_EQ_U64(sg_crash_steps_last(steps, 3, 9), 1);
     T_EQ_U64(sg_crash_steps_last(steps, 9, 9), 4);
     sg_crash_pairs_init(&x, side);
-    T_EQ_U64(x.count, 5); /* of the first segment all, of the second: behind 4 only */
+    T_EQ_U64(x.count, 5); /* of the first interval all, of the second: behind 4 only */
     T_EQ_U64(x.alone, 1);
     T_TRUE(sg_crash_pairs_get(&x, 0, cut));
     T_EQ_U64(cut[0], 1);
@@ -350,7 +350,7 @@ static void pairs__of_great_pasts(void)
     T_EQ_U64(cut[0], 8);
     T_EQ_U64(cut[1], 7);
     sg_crash_pairs_fini(&x);
-    /* Both of the last two segments need what is behind the other one. */
+    /* Both of the last two intervals need what is behind the other one. */
     g_array_prepend_val(bounds, first);
     g_array_set_size(steps[0], 0);
     g_array_set_size(steps[1], 0);

@@ -211,7 +211,7 @@ static void limits(void)
     T_TRUE(b.list->items->len <= all && all > count(b.pairs, "image-pairs-one-sided"));
     platform = pr_item(json_member(b.pairs, "platforms", JSON_ARRAY), 0);
     T_EQ_U64(pr_number(platform, "point-pairs"), pr_number(platform, "point-pairs-explored"));
-    T_EQ_U64(pr_number(platform, "segments-alone"), 0);
+    T_EQ_U64(pr_number(platform, "intervals-alone"), 0);
     T_TRUE(count(platform, "cuts") > pr_number(platform, "point-pairs"));
     last = pr_number(image_of(&b, b.list->items->len - 1, 0), "behind");
     drop(&b);

@@ -74,7 +74,7 @@ class CrashBoth(labtest.LabCase):
         self.assertGreater(found["pairs"], 2 * RECORDS)
         (platform,) = (x for x in found["explored"]["platforms"] if x["platform"] == "adr,ddio=on")
         self.assertGreater(int(platform["cuts"]), platform["point-pairs"])
-        self.assertEqual(platform["segments-alone"], 0)
+        self.assertEqual(platform["intervals-alone"], 0)
         # The same command checks nothing again.
         self.assertEqual(self.check(recording, *words, status=0), found)
 
