@@ -9,15 +9,15 @@
  *
  * An instant of a machine is a *bound* if the machine's next event may take images away, or is a
  * mark; so is its last instant.  An *interval* ends with a bound, and begins behind the one before.
- * Within an interval images and demands only grow (points.h).  If (s, t) and (s', t') are consistent
- * cuts, (max(s, s'), max(t, t')) is one, too.  So the consistent cuts of an interval of one machine
- * and an interval of the other have a greatest one, which has all images and demands of the others.
- * It is enough to explore this one of each two intervals.
+ * Within an interval images and demands only grow (points.h).  If (s, t) and (s', t') are
+ * consistent cuts, (max(s, s'), max(t, t')) is one, too.  So the consistent cuts of an interval of
+ * one machine and an interval of the other have a greatest one, which has all images and demands of
+ * the others.  It is enough to explore this one of each two intervals.
  *
- * For an interval with a bound p behind the bound o, the intervals of the other machine with which it
- * has consistent cuts follow each other: from the one with the least instant that the event o + 1
- * needs to the one with the greatest instant that needs no event behind p.  Therefore they are
- * counted without looking at each two of them.
+ * For an interval with a bound p behind the bound o, the intervals of the other machine with which
+ * it has consistent cuts follow each other: from the one with the least instant that the event
+ * o + 1 needs to the one with the greatest instant that needs no event behind p.  Therefore they
+ * are counted without looking at each two of them.
  *
  * Pasts may be too great where frames of one content could be several, and are SG_CRASH_BEYOND
  * behind the end of a trace.  Then there are fewer cuts: one that is there is always consistent.

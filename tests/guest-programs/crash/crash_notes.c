@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * crash_notes DEVICE ask HOST: in the machine of crash_log, sends its notes to the other one.
- * crash_notes DEVICE serve: in the machine of crash_server, has the notes compared with its records.
+ * crash_notes DEVICE serve: in the machine of crash_server, compares them with its records.
  *
  * The recovery of a log whose writer notes in its own persistent memory what the other machine
  * keeps (crash_wire.h): each record that is noted has to be there.  Both print the number of those
