@@ -59,7 +59,8 @@ def make_pairs(place, rows=None, names=NAMES):
     found["platforms"] = [{"platform": name, **row} for name in ADR[:1]]
     row.update({"point-pairs": 0, "point-pairs-explored": 0})
     found["platforms"].append({"platform": EADR[0], **row})
-    found.update({"point-pairs-without-images": 0, "image-pairs": "7", "image-pairs-explored": 6})
+    found.update({"point-pairs-without-images": 0, "point-pairs-contrary": 0})
+    found.update({"image-pairs": "7", "image-pairs-explored": 6})
     found["pairs"] = PAIRS if rows is None else rows
     (place / "pairs.json").write_text(json.dumps(found))
 
@@ -379,6 +380,7 @@ def the_lab(folder):
     for name, side in zip(NAMES, found.sides):
         assert plan["vms"][name]["pmem"]["content"] == [str(side.extents[0].file)], plan
     assert lab.places() == NAMES
+    assert lab.prelude("beta") == "export CRASH_VM=beta CRASH_PEER=alpha\n"
     warm = [
         lab._warm(k, checker.script_of(vm)) for k, vm in enumerate(NAMES)
     ]  # pylint: disable=protected-access

@@ -190,11 +190,15 @@ class CheckLab:
         with self.changing:  # one change of a lab at a time
             lab.restart(self.name, name)
 
+    def prelude(self, _name):
+        """What goes before the setup of a VM."""
+        return ""
+
     def _install(self, name):
         folder = LabFolder(self.name)
         for source, path in self.checker.copies:
             transfer.put(folder, str(source), name, path)
-        setup = PREPARE + self.checker.setup
+        setup = PREPARE + self.prelude(name) + self.checker.setup
         status, out, error = agent.capture(folder, name, ["sh", "-c", setup], timeout=SETUP_S)
         if status:
             raise LabError("the setup ended with status %d: %s" % (status, (out + error).strip()))

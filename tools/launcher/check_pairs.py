@@ -213,6 +213,11 @@ def _notes(found, missing, counts, checked):
     points = sum(x["point-pairs"] - x["point-pairs-explored"] for x in found.found["platforms"])
     if points:
         notes.append("%d pairs of crash points were left out (--limit)." % points)
+    if found.found["point-pairs-contrary"]:
+        notes.append(
+            "%d pairs of crash points are unknown: frames of one content were sent several times."
+            % found.found["point-pairs-contrary"]
+        )
     if found.found["point-pairs-without-images"]:
         notes.append(
             "%d pairs of crash points have no images (--max-images of the exploration)."

@@ -122,8 +122,11 @@ class PairLab(CheckLab):
             self.both = self._begin([""] * len(scripts))
         return self.both
 
+    def prelude(self, name):
+        return "export %s %s\n" % environment(self.names, self.names.index(name))
+
     def _warm(self, k, script):
-        text = NOTHING + "export %s %s; " % environment(self.names, k) + script
+        text = NOTHING + self.prelude(self.names[k]) + script
         if self.checker.counts(self.names[k]):
             return text
         # It may be a server.
