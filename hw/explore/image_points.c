@@ -95,6 +95,7 @@ bool sg_explore_images_again(struct sg_explore_images *x, const struct sg_crash_
     struct spread *s = &x->spread;
     uint64_t left_out = 0;
 
+    x->explorer = explorer ? explorer : x->explorer;
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
         left_out += x->counts[i].left_out;
     }
@@ -105,7 +106,6 @@ bool sg_explore_images_again(struct sg_explore_images *x, const struct sg_crash_
         return true;
     }
     forget(x);
-    x->explorer = explorer;
     s->again = true;
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
         struct sg_explore_images_counts *c = &x->counts[i];

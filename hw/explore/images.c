@@ -37,14 +37,14 @@ static guint occurrence_hash(gconstpointer key)
 {
     const struct occurrence *x = key;
 
-    return (guint)(x->id.half[0] + x->promises * 0x9e3779b9u);
+    return (guint)(x->id.half[0] + (x->promises + x->instant) * 0x9e3779b9u);
 }
 
 static gboolean occurrence_equal(gconstpointer a, gconstpointer b)
 {
     const struct occurrence *x = a, *y = b;
 
-    return identity_equal(&x->id, &y->id) && x->promises == y->promises;
+    return identity_equal(&x->id, &y->id) && x->promises == y->promises && x->instant == y->instant;
 }
 
 static void free_deviations(struct sg_crash_deviations *d)
@@ -274,6 +274,7 @@ static bool note_image(struct sg_explore_images *x, struct sg_crash_planner *pla
         .id = images_compare(x, c),
         .promises = x->in_force,
         .behind = behind,
+        .instant = x->want.instants ? behind + 1 : 0,
         .platforms = 1u << x->platform,
     };
     GArray *bad = images_bad_lines(clone, &key.id);
@@ -470,6 +471,16 @@ enum sg_explore_status sg_explore_images_end(struct sg_explore_images *x,
         g_ptr_array_sort(x->all, by_number);
     }
     return images_write_list(x, platform) ? SG_EXPLORE_GOOD : SG_EXPLORE_FAILED;
+}
+
+void sg_explore_images_each(const struct sg_explore_images *x, sg_explore_occurrence *each,
+                            void *opaque)
+{
+    for (guint i = 0; i < x->all->len; i++) {
+        const struct occurrence *o = g_ptr_array_index(x->all, i);
+
+        each(opaque, i, o->behind, o->platforms, o->deviations && !o->deviations->all->len);
+    }
 }
 
 uint64_t sg_explore_images_count(const struct sg_explore_images *x, uint64_t *occurrences)

@@ -42,6 +42,7 @@ struct sg_explore_images_counts {
 struct sg_explore_wanted {
     const struct sg_crash_strategies *strategies;
     GArray *plans; /* struct sg_explore_plan: exactly these, and no strategy; NULL: strategies */
+    bool instants; /* an image is listed at each crash point at which it occurs */
 };
 
 /* folder: that of the results. */
@@ -78,6 +79,14 @@ enum sg_explore_status sg_explore_images_end(struct sg_explore_images *x,
                                              const struct sg_crash_platform *platform);
 /* Distinct contents; and occurrences. */
 uint64_t sg_explore_images_count(const struct sg_explore_images *x, uint64_t *occurrences);
+/*
+ * Each element of the list in images.json, by its number there: behind which event, on which
+ * platforms (a set), and does everything survive?
+ */
+typedef void sg_explore_occurrence(void *opaque, guint number, uint64_t behind, unsigned platforms,
+                                   bool everything);
+void sg_explore_images_each(const struct sg_explore_images *x, sg_explore_occurrence *each,
+                            void *opaque);
 /* Are the crash points that were explored spread over the run, because not all fitted? */
 bool sg_explore_images_spread(const struct sg_explore_images *x);
 uint64_t sg_explore_images_clusters(const struct sg_explore_images *x, unsigned platform);

@@ -34,6 +34,7 @@ struct occurrence {
     struct identity id;
     uint64_t promises; /* how many are in force */
     uint64_t behind;
+    uint64_t instant;   /* with want.instants: the crash point, from 1 on; images differ by it */
     unsigned platforms; /* a set */
     char *plan;
     guint number; /* of --plans: the plan's */

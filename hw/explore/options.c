@@ -24,6 +24,11 @@ static const char usage[] =
     "  --strategy LIST   images to write: exhaustive, only, all-but, random[:N[:SEED]], reads\n"
     "                    (none); with cluster[:N] only at N crash points of each cluster (3)\n"
     "  --max-images N    at most so many images; what is left out is counted (10000)\n"
+    "  --together NAME   the power of this machine fails, too: pairs of images, one of it and one\n"
+    "                    of the target, that one power failure may leave\n"
+    "  --max-pairs N     at most so many; what is left out is counted (10000)\n"
+    "  --pair-seed S     which of them, if there are more (1)\n"
+    "  --not-claimed     pairs also on platforms that keep less than a guest was told\n"
     "  --reads FILE      for reads: what the checker reads, a range \"ADDRESS LENGTH\" a line\n"
     "  --reads-per-point N  at most so many plans of reads at a crash point (4096)\n"
     "  --plans FILE      the images of these plans instead, to show some of them again\n"
@@ -34,7 +39,13 @@ static const char usage[] =
     "Exit status: 0 no bug, 1 bugs, 2 wrong arguments, 3 a trace cannot be used, 4 no verdict\n"
     "(nothing was promised), 5 failure\n";
 
-enum { MAX_IMAGES = 10000, RANDOM_IMAGES = 100, CLUSTER = 3, READS_PER_POINT = 4096 };
+enum {
+    MAX_IMAGES = 10000,
+    MAX_PAIRS = 10000,
+    RANDOM_IMAGES = 100,
+    CLUSTER = 3,
+    READS_PER_POINT = 4096
+};
 
 static bool complain(int *status, const char *what, const char *word)
 {
@@ -149,6 +160,23 @@ static bool parse_arrivals(struct sg_explore_options *o, const struct texts *t, 
     return true;
 }
 
+/* Pairs are of images that strategies make at crash points of both machines. */
+static bool parse_together(const struct sg_explore_options *o, const struct texts *t, int *status)
+{
+    if (!o->together) {
+        return true;
+    }
+    if (!o->target || strcmp(o->target, o->together) == 0) {
+        return complain(status, "--together needs --target with another machine", o->together);
+    }
+    if (!t->strategy || o->strategies.use[SG_CRASH_READS] || o->strategies.cluster) {
+        return complain(status, "--together needs --strategy, without reads and cluster", NULL);
+    }
+    return !o->plans && !o->onto
+               ? true
+               : complain(status, "--together goes without --plans and --onto", NULL);
+}
+
 static bool parse_texts(struct sg_explore_options *o, const struct texts *t, int *status)
 {
     const char *wrong;
@@ -176,6 +204,9 @@ static bool parse_texts(struct sg_explore_options *o, const struct texts *t, int
     if (o->strategies.use[SG_CRASH_READS] != (o->reads != NULL)) {
         return complain(status, "--strategy reads and --reads FILE go together", NULL);
     }
+    if (!parse_together(o, t, status)) {
+        return false;
+    }
     if (!o->out) {
         return complain(status, "--out is missing", NULL);
     }
@@ -197,7 +228,7 @@ static bool take_text(int c, struct sg_explore_options *o, struct texts *t)
     } row[] = {
         { 'o', &o->out },  { 't', &o->target },   { 'd', &t->domain },   { 'i', &t->ddio },
         { 'a', &t->acks }, { 'p', &o->plans },    { 's', &t->strategy }, { 'r', &o->reads },
-        { 'n', &o->onto }, { 'w', &t->arrivals },
+        { 'n', &o->onto }, { 'w', &t->arrivals }, { 'g', &o->together },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(row); i++) {
@@ -206,6 +237,30 @@ static bool take_text(int c, struct sg_explore_options *o, struct texts *t)
             return true;
         }
     }
+    return false;
+}
+
+/* An option with a number; false: it is none of these, or *status says that it is wrong. */
+static bool take_number(int c, struct sg_explore_options *o, int *status)
+{
+    const struct {
+        char c;
+        uint64_t *to, least;
+        const char *what;
+    } row[] = {
+        { 'm', &o->strategies.max_images, 1, "--max-images needs a number" },
+        { 'q', &o->strategies.reads_per_point, 1, "--reads-per-point needs a number" },
+        { 'x', &o->max_pairs, 1, "--max-pairs needs a number" },
+        { 'e', &o->pair_seed, 0, "--pair-seed needs a number" },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(row); i++) {
+        if (row[i].c == c) {
+            return number_of(optarg, row[i].least, row[i].to) ||
+                   complain(status, row[i].what, optarg);
+        }
+    }
+    *status = SG_EXPLORE_USAGE; /* getopt said what */
     return false;
 }
 
@@ -224,6 +279,10 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
         { "reads", required_argument, NULL, 'r' },
         { "reads-per-point", required_argument, NULL, 'q' },
         { "onto", required_argument, NULL, 'n' },
+        { "together", required_argument, NULL, 'g' },
+        { "max-pairs", required_argument, NULL, 'x' },
+        { "pair-seed", required_argument, NULL, 'e' },
+        { "not-claimed", no_argument, NULL, 'c' },
         { "base", required_argument, NULL, 'b' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
@@ -235,35 +294,29 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
 
     *o = (struct sg_explore_options){
         .strategies = { .max_images = MAX_IMAGES, .reads_per_point = READS_PER_POINT },
+        .max_pairs = MAX_PAIRS,
+        .pair_seed = 1,
     };
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (c) {
-        case 'm':
-            if (!number_of(optarg, 1, &o->strategies.max_images)) {
-                return complain(status, "--max-images needs a number", optarg);
-            }
-            break;
         case 'b':
             if (o->bases == SG_TRACE_EXTENTS || !strchr(optarg, '=')) {
                 return complain(status, "--base is NAME=FILE, for each extent once", optarg);
             }
             o->base[o->bases++] = optarg;
             break;
-        case 'q':
-            if (!number_of(optarg, 1, &o->strategies.reads_per_point)) {
-                return complain(status, "--reads-per-point needs a number", optarg);
-            }
+        case 'c':
+            o->not_claimed = true;
             break;
         case 'h':
             fputs(usage, stdout);
             *status = SG_EXPLORE_GOOD;
             return false;
         default:
-            if (take_text(c, o, &texts)) {
-                break;
+            if (!take_text(c, o, &texts) && !take_number(c, o, status)) {
+                return false;
             }
-            *status = SG_EXPLORE_USAGE; /* getopt said what */
-            return false;
+            break;
         }
     }
     o->trace = argv + optind;

@@ -17,8 +17,11 @@ enum sg_explore_status {
 };
 
 struct sg_explore_options {
-    const char *out;    /* folder */
-    const char *target; /* a machine's name; NULL: the only one with persistent memory */
+    const char *out;      /* folder */
+    const char *target;   /* a machine's name; NULL: the only one with persistent memory */
+    const char *together; /* another machine, whose power fails at the same time; NULL: none */
+    bool not_claimed;     /* pairs on platforms as well that a guest was told more of */
+    uint64_t max_pairs, pair_seed; /* of images of both */
     struct sg_crash_platform platform[SG_CRASH_PLATFORMS];
     unsigned platforms;
     bool early;    /* each of them */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "crash/order.h"
+#include "crash/pairs.h"
 #include "session.h"
 
 enum { PROGRESS_EVERY = 1 << 16, PROGRESS_SECONDS = 2 };
@@ -87,6 +88,9 @@ static void ordered(void *opaque, unsigned machine, const struct sg_trace_event 
     if (machine == s->target) {
         sg_crash_issuers_add(&s->issuers, e);
     }
+    if (s->half) {
+        sg_crash_steps_add(s->half->steps[machine], e->number, past[s->half->other]);
+    }
     if (s->images) {
         if (machine == s->target) {
             sg_explore_images_touch(s->images, e);
@@ -119,6 +123,9 @@ static void forget_events(struct sg_explore_session *s)
     sg_crash_issuers_fini(&s->issuers);
     sg_crash_issuers_init(&s->issuers);
     s->promises = sg_crash_promises_new(s->o.traces, 1u << s->target, s->o.acks);
+    for (unsigned i = 0; s->half && i < s->o.traces; i++) {
+        g_array_set_size(s->half->steps[i], 0);
+    }
 }
 
 /* From the beginning of all traces; false: one of them cannot be opened. */
@@ -177,7 +184,14 @@ int sg_explore_pass_1(struct sg_explore_session *s)
         return SG_EXPLORE_TRACE;
     }
     s->target = (unsigned)target;
-    header = sg_trace_header(s->trace[target].reader);
+    if (s->half) {
+        target = sg_explore_target(s->trace, s->o.traces, s->o.together);
+        if (target < 0) {
+            return SG_EXPLORE_TRACE;
+        }
+        s->half->other = (unsigned)target;
+    }
+    header = sg_trace_header(s->trace[s->target].reader);
     memcpy(s->run, header->run, sizeof(s->run));
     s->told = g_strdup(header->text[SG_TRACE_PLATFORM]);
     s->config = g_strdup(header->text[SG_TRACE_CONFIG]);
@@ -292,6 +306,25 @@ static void at_point(void *opaque, unsigned platform, struct sg_persist *p, uint
     }
 }
 
+/* Of one of two machines: where images are wanted; before that is known, where they may be. */
+static bool at_instant(void *opaque, unsigned platform, uint64_t behind, bool bounds)
+{
+    struct sg_explore_half *h = ((struct sg_explore_session *)opaque)->half;
+    const GArray *wanted = h->instants[platform];
+    guint *next = &h->next[platform];
+
+    if (!h->chosen) {
+        if (bounds) {
+            g_array_append_val(h->bounds[platform], behind);
+        }
+        return false;
+    }
+    while (*next < wanted->len && g_array_index(wanted, uint64_t, *next) < behind) {
+        ++*next;
+    }
+    return *next < wanted->len && g_array_index(wanted, uint64_t, *next) == behind;
+}
+
 static int explore_events(struct sg_explore_session *s, struct sg_crash_explorer *explorer)
 {
     struct sg_explore_trace *t = &s->trace[s->target];
@@ -324,11 +357,12 @@ static struct sg_crash_exploration exploration(struct sg_explore_session *s)
         .target = s->target,
         .issuers = &s->issuers,
         .point = s->images ? at_point : NULL,
+        .instant = s->half ? at_instant : NULL,
         .opaque = s,
     };
 }
 
-/* The images once more, of crash points that are spread over the run: not all of them fitted. */
+/* The target's trace once more: for images of chosen instants, or because not all fitted. */
 static int explore_again(struct sg_explore_session *s)
 {
     struct sg_explore_trace *t = &s->trace[s->target];
@@ -347,6 +381,9 @@ static int explore_again(struct sg_explore_session *s)
     }
     sg_explore_images_again(s->images, explorer);
     for (unsigned i = 0; i < s->o.platforms && status == SG_EXPLORE_GOOD; i++) {
+        if (s->half) {
+            s->half->next[i] = 0;
+        }
         status = add_memories(s, explorer, i, what.header);
     }
     if (status == SG_EXPLORE_GOOD) {
@@ -399,13 +436,20 @@ int sg_explore_pass_2(struct sg_explore_session *s)
     if (status == SG_EXPLORE_GOOD) {
         status = explore_events(s, s->explorer);
     }
-    if (status == SG_EXPLORE_GOOD) {
+    if (status == SG_EXPLORE_GOOD && !s->half) {
         status = end_images(s);
     }
     if (status == SG_EXPLORE_GOOD) {
         s->bugs = sg_crash_bugs(s->explorer, s->o.platforms);
     }
     return status;
+}
+
+int sg_explore_pass_images(struct sg_explore_session *s)
+{
+    int status = explore_again(s);
+
+    return status == SG_EXPLORE_GOOD ? end_images(s) : status;
 }
 
 /* ---- Pass 3 ---- */

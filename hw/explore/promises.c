@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* promises.json: what images are judged by, in the order in which it binds. */
+#include "crash/pairs.h"
 #include "json.h"
 #include "output.h"
 #include "session.h"
@@ -13,6 +14,11 @@ static void put_promise(struct json *j, const struct sg_explore_session *s,
     json_open(j, NULL, '{');
     json_text(j, "acknowledgement", sg_crash_ack_name((enum sg_crash_ack)p->kind));
     json_number(j, "binds-behind", p->from);
+    if (s->half) { /* and the other machine must have come so far */
+        json_number(j, "binds-behind-other",
+                    p->by == s->half->other ? p->event
+                                            : sg_crash_steps_past(s->half->steps[p->by], p->event));
+    }
     json_text(j, "machine", s->trace[p->by].machine);
     json_number(j, "event", p->event);
     if (mark && mark->text) {

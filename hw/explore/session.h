@@ -19,6 +19,16 @@ struct sg_explore_reading {
     uint64_t events;
 };
 
+/* What one of two machines has to know, whose power fails at once (together.c). */
+struct sg_explore_half {
+    unsigned other;                       /* the other machine */
+    GArray *steps[SG_CRASH_MACHINES];     /* struct sg_crash_step: of each, about the other */
+    GArray *bounds[SG_CRASH_PLATFORMS];   /* uint64_t: ascending (crash/pairs.h) */
+    GArray *instants[SG_CRASH_PLATFORMS]; /* uint64_t, ascending: where images are made */
+    guint next[SG_CRASH_PLATFORMS];       /* of these */
+    bool chosen;                          /* they are known */
+};
+
 struct sg_explore_session {
     struct sg_explore_options o;
     struct sg_explore_trace trace[SG_CRASH_MACHINES];
@@ -42,6 +52,7 @@ struct sg_explore_session {
     struct sg_crash_explorer *explorer;
     GArray *plans;                    /* struct sg_explore_plan; NULL: none are given */
     struct sg_explore_images *images; /* NULL: none are wanted */
+    struct sg_explore_half *half;     /* NULL: the power of one machine fails */
     enum sg_explore_status images_status;
     GArray *bugs;                         /* struct sg_crash_bug */
     struct sg_crash_teller *teller;       /* NULL: no bugs */
@@ -56,12 +67,22 @@ struct sg_explore_detail {
     char *text;              /* of a mark; or NULL */
 };
 
+/* Never NULL. */
+struct sg_explore_session *sg_explore_start(void);
+void sg_explore_finish(struct sg_explore_session *s);
+/* Makes the folder of the results; which images are wanted.  The status, as below. */
+int sg_explore_prepare(struct sg_explore_session *s);
+/* result.json, and promises.json if there are images; the summary goes to stdout. */
+int sg_explore_write_results(struct sg_explore_session *s);
+
 /* All traces from their beginnings, for the order; false: a message is on stderr. */
 bool sg_explore_sources(struct sg_explore_session *s, struct sg_crash_source *source);
 /* Reads all traces: promises, issuers.  The functions return an enum sg_explore_status. */
 int sg_explore_pass_1(struct sg_explore_session *s);
 /* Reads the target's trace: verdicts, images. */
 int sg_explore_pass_2(struct sg_explore_session *s);
+/* Reads it again, with half->instants: images. */
+int sg_explore_pass_images(struct sg_explore_session *s);
 /* Reads what bugs name. */
 int sg_explore_pass_3(struct sg_explore_session *s);
 /*

@@ -459,7 +459,7 @@ def machine(folder):
 
     args = lab_of(memory="2G", cpus=3, vm_arg=["--image consumers", "--timeout 7"]).args
     assert (args.mem, args.cpus, args.image, args.timeout) == ("2G", 3, "consumers", 7.0)
-    assert args.pmem == ["16M,domain=eadr"] and args.driver == "none"
+    assert args.pmem == ["judge%d:16M,domain=eadr" % n for n in (1, 2)] and args.driver == "none"
     for words, text in (
         ("--vms x", "--vms is the checker's"),
         ("--driver siw", "--driver is the checker's"),

@@ -26,7 +26,8 @@ TEXT_MAX = 1 << 20  # octets of a script
 COPIES_MAX, COPY_MAX = 64, 1 << 30
 
 
-def _read(path, option):
+def read_text(path, option):
+    """The text of a file that an option names."""
     try:
         text = Path(path).read_bytes()
     except OSError as error:
@@ -145,7 +146,7 @@ def texts_of(args):
         text, file = getattr(args, name), getattr(args, name + "_file")
         if text is not None and file is not None:
             raise UsageError("crash check: --%s and --%s-file exclude each other" % (name, name))
-        found.append(_read(file, "--%s-file" % name) if file is not None else text)
+        found.append(read_text(file, "--%s-file" % name) if file is not None else text)
     if found[0] is not None and not found[0].strip():
         raise UsageError("crash check: the script is empty")
     return found

@@ -43,13 +43,15 @@ def clear_dead():
                 lab.down(name, lambda text: None)
 
 
-def _words(extents, names, platform, checker):
+def _words(memories, platform, checker):
     """The options of `up` for the lab."""
-    words = ["--vms", ",".join(names), "--driver", "none"]
+    words = ["--vms", ",".join(memories), "--driver", "none"]
     words += ["--cpus", str(checker.cpus), "--mem", checker.memory]
-    for extent in extents:
-        # A check does not depend on what the checker's own machine would lose.
-        words += ["--pmem", "%dM,domain=%s" % (extent.size >> 20, platform.split(",")[0])]
+    for name, extents in memories.items():
+        for extent in extents:
+            # A check does not depend on what the checker's own machine would lose.
+            what = (name, extent.size >> 20, platform.split(",")[0])
+            words += ["--pmem", "%s:%dM,domain=%s" % what]
     try:
         return words + [word for text in checker.vm_arguments for word in shlex.split(text)]
     except ValueError as error:
@@ -61,15 +63,15 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError("--vm-arg, --memory, --cpus: " + message)
 
 
-def _arguments(extents, names, platform, checker):
-    words = _words(extents, names, platform, checker)
+def _arguments(memories, platform, checker):
+    words = _words(memories, platform, checker)
     parser = _Parser(add_help=False)
     up_options.add(parser)
     args = parser.parse_args(words)
-    for kept, value in (("vms", ",".join(names)), ("driver", "none")):
+    for kept, value in (("vms", ",".join(memories)), ("driver", "none")):
         if getattr(args, kept) != value:
             raise UsageError("--vm-arg: --%s is the checker's to choose" % kept)
-    if len(args.pmem) != len(extents):
+    if len(args.pmem) != sum(map(len, memories.values())):
         raise UsageError("--vm-arg: --pmem is the images' to choose")
     return args
 
@@ -80,26 +82,32 @@ class CheckLab:
     checker: script, setup, copies, memory, cpus, vm_arguments (check.Checker)."""
 
     def __init__(self, extents, platform, checker, jobs, say, reads=False):
-        self.extents, self.checker, self.say = extents, checker, say
-        self.reads = reads  # what checks read is noted
-        self.name = name_on(os.uname().nodename) + str(os.getpid())
-        self.vms = ["judge%d" % (i + 1) for i in range(jobs)]
         if jobs > options.MAX_VMS:
             raise UsageError("--jobs %d: more than %d VMs" % (jobs, options.MAX_VMS))
-        for extent in extents:
+        self.reads = reads  # what checks read is noted
+        memories = {"judge%d" % (i + 1): extents for i in range(jobs)}
+        self._plan(memories, platform, checker, say)
+
+    def _plan(self, memories, platform, checker, say):
+        """What the lab will be.  memories: {VM: its Extents}."""
+        self.memories, self.checker, self.say = memories, checker, say
+        self.name = name_on(os.uname().nodename) + str(os.getpid())
+        self.vms = list(memories)
+        for extent in (each for extents in memories.values() for each in extents):
             if not extent.file.is_file():
                 raise LabError(
                     "there is no %s, the content at the start" % extent.file,
                     "Explore the recording again, with this version of Staghorn",
                 )
-        self.args = _arguments(extents, self.vms, platform, checker)
+        self.args = _arguments(memories, platform, checker)
         self.open, self.changing = {}, threading.Lock()
 
     def __enter__(self):
         clear_dead()
         try:
             lab.up(self.name, self.args, accel.choose, self.say, self._change)
-            self._require_places()
+            for name in self.places():
+                self._require_places(name)
         except BaseException:
             self.__exit__()
             raise
@@ -113,16 +121,21 @@ class CheckLab:
 
     def _change(self, plan):
         plan["check"] = True
-        for vm in plan["vms"].values():
-            vm["pmem"]["content"] = [str(each.file.absolute()) for each in self.extents]
+        for name, extents in self.memories.items():
+            content = [str(each.file.absolute()) for each in extents]
+            plan["vms"][name]["pmem"]["content"] = content
 
-    def _require_places(self):
+    def places(self):
+        """VMs of which each other one has the same NVDIMMs as one of them."""
+        return self.vms[:1]
+
+    def _require_places(self, name):
         """The NVDIMMs have to be where the images expect them."""
         folder = LabFolder(self.name)
-        with Monitor(folder, self.vms[0]) as monitor:
+        with Monitor(folder, name) as monitor:
             state = json.loads(monitor.run("qom-get", path=domain.OBJECT, property="state"))
         places = sorted((each["base"], each["size"]) for each in state["nvdimms"].values())
-        wanted = sorted((each.address, each.size) for each in self.extents)
+        wanted = sorted((each.address, each.size) for each in self.memories[name])
         if places != wanted:
             raise LabError(
                 "the checker's NVDIMMs are at %s, but the recorded VM's were at %s"
@@ -150,10 +163,14 @@ class CheckLab:
         self._install(name)
         return self._ready(name, "")
 
-    def _ready(self, name, warm):
-        vm = CheckerVM(LabFolder(self.name), name, self.checker.script)
+    def _open(self, name, script):
+        vm = CheckerVM(LabFolder(self.name), name, script)
         vm.__enter__()
         self.open[name] = vm
+        return vm
+
+    def _ready(self, name, warm):
+        vm = self._open(name, self.checker.script)
         try:
             vm.prepare(warm, self.checker.timeout + 60.0, self.reads)
         except BaseException:
@@ -173,11 +190,15 @@ class CheckLab:
         with self.changing:  # one change of a lab at a time
             lab.restart(self.name, name)
 
+    def prelude(self, _name):
+        """What goes before the setup of a VM."""
+        return ""
+
     def _install(self, name):
         folder = LabFolder(self.name)
         for source, path in self.checker.copies:
             transfer.put(folder, str(source), name, path)
-        setup = PREPARE + self.checker.setup
+        setup = PREPARE + self.prelude(name) + self.checker.setup
         status, out, error = agent.capture(folder, name, ["sh", "-c", setup], timeout=SETUP_S)
         if status:
             raise LabError("the setup ended with status %d: %s" % (status, (out + error).strip()))

@@ -348,7 +348,7 @@ def _nested_parts(found):
         yield "<pre>%s</pre>" % escape(bug["example"]["output"])
 
 
-def junit(found):
+def junit(found, what="images"):
     """A test case for each bug, and one for the check."""
     attribute = pages.attribute
     cases = [
@@ -368,7 +368,7 @@ def junit(found):
         )
         for bug in nested
     ]
-    name = "%d images" % found["checked"]
+    name = "%d %s" % (found["checked"], what)
     inner = ""
     if found["verdict"] == "none":
         inner = "<error message=%s/>" % attribute(" ".join(found["notes"]) or "nothing was checked")

@@ -48,16 +48,22 @@ def verdict_of(found):
     return "bug" if found.status else "good", found.status, output
 
 
+def request(explored, unit, promises):
+    """(image, script, input) for a judge.  An exploration of two VMs has its own (pairs.py)."""
+    if hasattr(explored, "request"):
+        return explored.request(unit)
+    path = explored.path(unit.image)
+    return (path.absolute() if path else "", *order(unit, promises))
+
+
 def check_unit(vm, explored, unit, promises, timeout, repeat, reads=None):
     """The members of a line of the journal about a unit.  A bad verdict is checked again.
 
     reads: a Lines that gets what the checks read."""
-    script, data = order(unit, promises)
-    path = explored.path(unit.image)
-    path = path.absolute() if path else ""
+    words = request(explored, unit, promises)
     first, attempts, ms = None, 0, 0.0
     while attempts < repeat:
-        found = vm.check(path, script, data, timeout)
+        found = vm.check(*words, timeout)
         if reads is not None:
             reads.add(vm.reads())
         attempts += 1

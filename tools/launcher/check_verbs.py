@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import check, check_nested, check_reads, check_report, check_vm, compare, keep
+from . import check, check_nested, check_pairs, check_reads, check_report, check_vm, compare, keep
 from . import keep_judge, merge, recoveries, reduce
 from .explored import Explored
 
@@ -60,13 +60,16 @@ def _jobs(text):
 
 
 def do_check(args):
+    if args.together:
+        return check_pairs.run(args, say)
+    check_pairs.require_alone(args)
     if Path(args.explored).is_file():
         return keep_judge.judge(args, say)
     explored = Explored(args.explored)
     checker = check.checker_of(args, explored)
     quiet = (lambda text: None) if args.json else say
     if args.vm:
-        explored = check_vm.of(explored, args.vm, quiet)
+        explored = check_vm.of(explored, args.vm[0], quiet)
     if args.reads:
         rounds = check_reads.run(explored, checker, args, quiet)
         parts = (rounds.explored, checker, rounds.selection, rounds.marks, rounds.done)
@@ -242,7 +245,8 @@ def _add_check(verbs, judging):
         help="judge crash images by a script in a VM",
         description=CHECK_TEXT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        usage="staghorn crash check [options] EXPLORED",
+        usage="staghorn crash check [options] EXPLORED\n"
+        "       staghorn crash check --together --vm NAME --vm NAME [options] RECORDING",
     )
     add_option = parser.add_argument
     _add_checker(add_option)
@@ -276,10 +280,13 @@ def _add_check(verbs, judging):
     )
     add_option(
         "--vm",
+        action="append",
+        default=[],
         metavar="NAME",
         help="whose images are checked: another VM of the recording with persistent memory, such "
         "as the requester; results are in EXPLORED/vm-NAME [the VM that was explored]",
     )
+    check_pairs.add(add_option, _positive)
     add_option("--shard", metavar="I/N", help="check the I-th of N parts of the images")
     add_option(
         "--wait",

@@ -64,6 +64,15 @@ SIGNS = (
 Verdict = namedtuple("Verdict", "kind status output written console milliseconds")
 
 
+def select(sockets, limit):
+    """{socket: events} of those that are ready; waits for them, but not long."""
+    with selectors.DefaultSelector() as selector:
+        for sock, events in sockets:
+            selector.register(sock, events)
+        left = max(0.0, min(IDLE_S, limit - time.monotonic()))
+        return {key.fileobj: events for key, events in selector.select(left)}
+
+
 class CheckerVM:
     """A running VM of a lab, with a persistence domain; use with `with`.
 
@@ -74,6 +83,7 @@ class CheckerVM:
         self.folder, self.name, self.script = folder, name, script
         self.monitor = self.console = self.session = None
         self.in_step = True  # the agent's connection
+        self.with_data = False  # the order under way
         self._clear()
 
     def __enter__(self):
@@ -114,11 +124,18 @@ class CheckerVM:
         warm: a script that runs once before, whose changes of persistent memory are undone (others
         are not).  So the guest has its programs in memory, and QEMU has translated them.  None: the
         checker's; "": none.  reads: what checks read of persistent memory is noted, for reads()."""
+        self.warm(self.script if warm is None else warm, limit)
+        self.keep(limit, reads)
+
+    def warm(self, script, limit):
+        """The first half of prepare()."""
         self.monitor.run("set-action", shutdown="pause")
         self._set("rewind-keep", True)
-        warm = self.script if warm is None else warm
-        if warm:
-            agent.capture(self.folder, self.name, ["sh", "-c", warm], timeout=limit)
+        if script:
+            agent.capture(self.folder, self.name, ["sh", "-c", script], timeout=limit)
+
+    def keep(self, limit=60.0, reads=False):
+        """The second half."""
         start = time.monotonic()
         self._clear()
         argv = ["sh", "-c", WAITER, "sh", self.script]
@@ -153,31 +170,43 @@ class CheckerVM:
         data: what the script reads from its standard input; trace: the path of a recording of what
         the VM does, which is complete on return."""
         start = time.monotonic()
-        if not self.in_step:
-            self._reconnect()
-        self._set("rewind", str(image))
-        self._drain()
-        self._clear()
-        order = script.rstrip("\n") + "\n" if script else ""
-        if {"#.", "#:"} & set(order.split("\n")):
-            raise LabError("a script for a checker has no lines #. and #:")
+        self.put_back(image)
         if trace:
             self._record(trace)
-        order = order.encode() + (START_WITH_INPUT if data else START)
-        for at in range(0, len(order + data), agent.CHUNK):
-            self.session.send(b"i", (order + data)[at : at + agent.CHUNK])
-        if data:
-            self.session.send(b"f")
+        self.begin(script, data)
         begun = time.monotonic()
         kind = self._run(begun + timeout)
         done = time.monotonic()
         if trace:
             self._end_record(trace)
-        self.in_step = kind == "exit" and not data
         times = tuple(round(each * 1e3, 3) for each in (begun - start, done - begun))
-        return Verdict(
-            self._judged(kind), self.session.status, self.output, self.written, self.said, times
-        )
+        return self.verdict(kind, times)
+
+    def put_back(self, image=""):
+        """Puts the VM back, with an image."""
+        if not self.in_step:
+            self._reconnect()
+        self._set("rewind", str(image))
+        self._drain()
+        self._clear()
+
+    def begin(self, script="", data=b""):
+        """Gives the VM its order."""
+        order = script.rstrip("\n") + "\n" if script else ""
+        if {"#.", "#:"} & set(order.split("\n")):
+            raise LabError("a script for a checker has no lines #. and #:")
+        order = order.encode() + (START_WITH_INPUT if data else START)
+        self.with_data = bool(data)
+        for at in range(0, len(order + data), agent.CHUNK):
+            self.session.send(b"i", (order + data)[at : at + agent.CHUNK])
+        if data:
+            self.session.send(b"f")
+
+    def verdict(self, kind, times):
+        """The Verdict of a run that ended so.  kind None: it goes on, and nobody waits for it."""
+        self.in_step = kind == "exit" and not self.with_data
+        judged, status = self._judged(kind), self.session.status
+        return Verdict(judged, status, self.output, self.written, self.said, times)
 
     def _record(self, path):
         self.monitor.run(
@@ -222,16 +251,19 @@ class CheckerVM:
             time.sleep(0.01)
         raise LabError("QEMU of VM %s does not accept a connection" % self.name, None, TIMEOUT)
 
+    def listened(self):
+        """[(socket, events)]: of the agent, the console and QEMU."""
+        out = selectors.EVENT_WRITE if self.session.out else 0
+        found = [(self.session.port.sock, selectors.EVENT_READ | out)]
+        return found + [(each, selectors.EVENT_READ) for each in (self.console, self.monitor.sock)]
+
     def _wait(self, limit):
         """Waits for something of the agent, the console or QEMU; returns how the run ended."""
-        with selectors.DefaultSelector() as selector:
-            sock = self.session.port.sock
-            out = selectors.EVENT_WRITE if self.session.out else 0
-            selector.register(sock, selectors.EVENT_READ | out)
-            for each in (self.console, self.monitor.sock):
-                selector.register(each, selectors.EVENT_READ)
-            left = max(0.0, min(IDLE_S, limit - time.monotonic()))
-            ready = {key.fileobj: events for key, events in selector.select(left)}
+        return self.look(select(self.listened(), limit), limit)
+
+    def look(self, ready, limit):
+        """Takes what is there; returns how the run ended, or None.  ready: what select() found."""
+        sock = self.session.port.sock
         if self.console in ready:
             self._listen()
         events = ready.get(sock, 0)

@@ -108,20 +108,28 @@ def explore(
         raise LabError("staghorn-explore was killed by signal %d" % -done.returncode)
     if not (out / RESULT).exists():
         return done.returncode, None, out
+    source = {"traces": traces, "options": options, "symbols": programs}
+    return done.returncode, complete(out, base, source, symbols, capture), out
+
+
+def complete(out, base, source, symbols, capture=None):
+    """Completes the result of the explorer in a folder, and writes its reports; returns it.
+
+    base: the folder of the recording; source: traces, options and symbols of the exploration."""
     result = json.loads((out / RESULT).read_text(encoding="utf-8"))
     name_counters(result, symbols)
     if capture:
         _name_packets(result, capture)
     result["recording"] = _recording(base)
     result["source"] = {
-        "traces": [os.path.relpath(trace, out) for trace in traces],
-        "options": list(options),
-        "symbols": [os.path.relpath(program, out) for program in programs],
+        "traces": [os.path.relpath(trace, out) for trace in source["traces"]],
+        "options": list(source["options"]),
+        "symbols": [os.path.relpath(program, out) for program in source["symbols"]],
     }
     write(out / RESULT, json.dumps(result, indent=1) + "\n")
     write(out / PAGE, explore_report.page(result))
     write(out / JUNIT, explore_report.junit(result))
-    return done.returncode, result, out
+    return result
 
 
 def _recording(base):

@@ -17,6 +17,7 @@ from .errors import LabError, UsageError
 MADE = "made"  # the folder of further images, made of plans (plans.py)
 START = "0" * 32  # the image of no differences
 IMAGES, PROMISES, RESULT = "images.json", "promises.json", "result.json"
+PAIRS = "pairs.json"  # of two VMs whose power fails at once (pairs.py)
 IMAGE = re.compile(r"[0-9a-f]{32}\Z")
 DOMAINS, DDIO = ("none", "adr", "eadr", "whole"), ("ddio=on", "ddio=off")
 PLATFORMS = tuple("%s,%s" % (domain, ddio) for domain in DOMAINS for ddio in DDIO)
@@ -119,6 +120,11 @@ class Explored:
         self.folder = Path(folder)
         if not self.folder.is_dir():
             raise UsageError("there is no folder %s" % folder)
+        if (self.folder / PAIRS).exists():
+            raise UsageError(
+                "%s has pairs of images" % folder,
+                "Only crash check --together takes them: no crash merge, no crash keep",
+            )
         found = load(self.folder / IMAGES)
         if found is None:
             raise UsageError(

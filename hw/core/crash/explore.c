@@ -241,15 +241,28 @@ static bool is_power_cut(const struct sg_trace_event *e)
     return e->kind == SG_TRACE_FREEZE || e->kind == SG_TRACE_CUT || e->kind == SG_TRACE_RESTART;
 }
 
+/* The power may fail at a crash point, or where somebody wants it. */
+static void offer_point(struct sg_crash_explorer *x, unsigned platform, uint64_t behind, bool point,
+                        bool bounds)
+{
+    if (x->what.instant) {
+        point = x->what.instant(x->what.opaque, platform, behind, bounds);
+    }
+    if (point && x->what.point) {
+        x->what.point(x->what.opaque, platform, x->run[platform].p, behind);
+    }
+}
+
 static const char *run_event(struct sg_crash_explorer *x, unsigned platform,
                              const struct sg_trace_event *e, const char *name)
 {
     struct run *r = &x->run[platform];
+    bool point = sg_crash_points_before(&r->points, r->p, e);
     const char *wrong;
 
-    if (sg_crash_points_before(&r->points, r->p, e) && x->what.point) {
-        x->what.point(x->what.opaque, platform, r->p, e->number - 1);
-    }
+    /* Behind these events the platform may not be judged any more. */
+    offer_point(x, platform, e->number - 1, point,
+                r->points.bounds || is_power_cut(e) || e->kind == SG_TRACE_VERIFY);
     if (is_power_cut(e)) {
         end_run(r, e->number, "the power failed in the run");
         return NULL;
@@ -288,8 +301,8 @@ void sg_crash_explorer_end(struct sg_crash_explorer *x)
     for (unsigned i = 0; i < x->what.platforms; i++) {
         struct run *r = &x->run[i];
 
-        if (!r->verdict.end && sg_crash_points_end(&r->points) && x->what.point) {
-            x->what.point(x->what.opaque, i, r->p, x->event);
+        if (!r->verdict.end) {
+            offer_point(x, i, x->event, sg_crash_points_end(&r->points), true);
         }
         r->verdict.not_judged += x->promises - x->next; /* behind a trace that is cut short */
         r->verdict.points = r->points.count;

@@ -73,6 +73,12 @@ struct sg_crash_verdict {
  */
 typedef void sg_crash_point(void *opaque, unsigned platform, struct sg_persist *p, uint64_t behind);
 
+/*
+ * Each instant of a platform, in place of its crash points: is there to be one?  bounds: images and
+ * demands do not only grow with the event that follows, or none does (pairs.h).
+ */
+typedef bool sg_crash_instant(void *opaque, unsigned platform, uint64_t behind, bool bounds);
+
 struct sg_crash_exploration {
     const struct sg_trace_header *header; /* of the target; it outlives the explorer */
     const struct sg_crash_platform *platform;
@@ -81,6 +87,7 @@ struct sg_crash_exploration {
     unsigned target;                          /* of these promises */
     const struct sg_crash_issuers *issuers;   /* of all events of the trace; likewise */
     sg_crash_point *point;                    /* NULL: only counted */
+    sg_crash_instant *instant;                /* NULL: crash points are those of points.h */
     void *opaque;
 };
 

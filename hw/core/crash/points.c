@@ -120,7 +120,8 @@ bool sg_crash_points_before(struct sg_crash_points *x, const struct sg_persist *
                             const struct sg_trace_event *e)
 {
     x->acts = may_settle(x, p, e);
-    if (!(x->grown || x->demands) || !(x->acts || class_of[e->kind] == CLASS_MARK)) {
+    x->bounds = x->acts || class_of[e->kind] == CLASS_MARK;
+    if (!(x->grown || x->demands) || !x->bounds) {
         return false;
     }
     x->grown = x->demands = false;

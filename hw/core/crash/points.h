@@ -35,6 +35,7 @@ struct sg_crash_points {
     bool grown;      /* something was stored, or left a queue, since the last point */
     bool demands;    /* a promise or mark began since the last point */
     bool acts;       /* the event that was announced last may settle something */
+    bool bounds;     /* it may, or is a mark: images and demands do not only grow */
     bool placed;     /* an adapter placed something */
     /* By kind: vCPUs that stored so since their last fence; how many vCPUs did anything. */
     uint64_t storing[SG_CRASH_POINTS_STORES][SG_PERSIST_VCPUS / 64];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * crash_log ADDRESS METHOD [RECORDS [SESSION [FIRST]]]
+ * crash_log ADDRESS METHOD [RECORDS [SESSION [FIRST [DEVICE]]]]
  *
  * Writes records FIRST (0), FIRST + 1... into crash_server's memory, one after the other, and marks
  * each as acknowledged (sg_mark) once the method says that it is durable.  Methods, in groups of a
@@ -13,6 +13,9 @@
  *   one-write      Write of record and flag at once, then the Flush: right for who counts
  *                  acknowledgements, wrong for who trusts the flag
  *
+ *   noted          as flush; then a note of the record in persistent memory of this machine, DEVICE
+ *   noted-first    ... the note before the Write: wrong for who takes it for the record
+ *
  *   persist        Write, Send; the server flushes the record and answers
  *   visible        ... the server answers, because it has seen the message
  *   poll           ... without a Send: the server waits for the record's last octet
@@ -24,23 +27,29 @@
  *                  before the record
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <immintrin.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "crash_wire.h"
 #include "log_net.h"
 #include "staghorn_mark.h"
 
-enum { RECORDS = 100, PATIENCE_S = 20 };
+enum { RECORDS = 100, PATIENCE_S = 20, NOTES = 2 << 20 };
 
 /* A mark names a Write by its wr_id, so no other request has it: Sends have 0. */
 #define FLUSH_ID (UINT64_C(1) << 32)
 
 enum crash_flush { FLUSH_NOTHING, FLUSH_RECORD, FLUSH_FIRST_LINE, FLUSH_ELSEWHERE };
 
+enum crash_note { NOTE_NEVER, NOTE_LAST, NOTE_FIRST };
+
 struct crash_method {
     const char *name;
     uint8_t flush;   /* enum crash_flush */
+    uint8_t note;    /* enum crash_note */
     bool ask, flag;  /* send a message to the server; the record ends with a flag */
     uint8_t service; /* enum crash_service of the message */
 };
@@ -51,6 +60,8 @@ static const struct crash_method methods[] = {
     { "wrong-range", .flush = FLUSH_FIRST_LINE },
     { "other-qp", .flush = FLUSH_ELSEWHERE },
     { "one-write", .flush = FLUSH_RECORD, .flag = true },
+    { "noted", .flush = FLUSH_RECORD, .note = NOTE_LAST },
+    { "noted-first", .flush = FLUSH_RECORD, .note = NOTE_FIRST },
     { "persist", .ask = true, .service = CRASH_PERSIST },
     { "visible", .ask = true, .service = CRASH_NOTHING },
     { "poll", .service = CRASH_POLL },
@@ -138,6 +149,31 @@ static void ask(struct log_net *net, const struct log_request *request)
     }
 }
 
+/* ---- notes in persistent memory of this machine ---- */
+
+static uint8_t *notes; /* NULL: there is none */
+
+static void map_notes(const char *name)
+{
+    int fd = open(name, O_RDWR);
+
+    notes = fd < 0 ? MAP_FAILED : mmap(NULL, NOTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (notes == MAP_FAILED) {
+        log_die(name);
+    }
+}
+
+static void note(const struct log_request *request)
+{
+    uint64_t *at = (uint64_t *)(notes + (size_t)request->number * CRASH_LINE);
+
+    __atomic_store_n(at, crash_flag(request->session), __ATOMIC_RELEASE);
+    _mm_clwb(at);
+    _mm_sfence();
+}
+
+/* ---- records ---- */
+
 static void acknowledge(uint32_t number)
 {
     char text[32];
@@ -172,6 +208,9 @@ static void append(struct log_net *net, struct log_net *other, const struct cras
     bool flush = method->flush == FLUSH_RECORD || method->flush == FLUSH_FIRST_LINE;
     bool answered = method->ask || method->service == CRASH_POLL;
 
+    if (method->note == NOTE_FIRST) {
+        note(request);
+    }
     post_write(net, number, addr, len, !flush);
     if (flush) {
         post_flush(net, number, addr, method->flush == FLUSH_RECORD ? LOG_RECORD : CRASH_LINE);
@@ -183,6 +222,9 @@ static void append(struct log_net *net, struct log_net *other, const struct cras
     if (method->flush == FLUSH_ELSEWHERE) {
         post_flush(other, number, addr, LOG_RECORD);
         wait_for(other, IBV_WC_FLUSH);
+    }
+    if (method->note == NOTE_LAST) {
+        note(request);
     }
     acknowledge(number);
 }
@@ -196,13 +238,22 @@ int main(int argc, char **argv)
     struct log_net net, other;
     double start;
 
-    if (argc < 3 || argc > 6 || !records || first > CRASH_RECORDS_MAX ||
+    if (argc < 3 || argc > 7 || !records || first > CRASH_RECORDS_MAX ||
         records > CRASH_RECORDS_MAX - first) {
-        fprintf(stderr, "usage: crash_log ADDRESS METHOD [RECORDS [SESSION [FIRST]]], of %d\n",
+        fprintf(stderr,
+                "usage: crash_log ADDRESS METHOD [RECORDS [SESSION [FIRST [DEVICE]]]], "
+                "of %d\n",
                 CRASH_RECORDS_MAX);
         return 2;
     }
     method = find_method(argv[2]);
+    if ((method->note != NOTE_NEVER) != (argc == 7)) {
+        fprintf(stderr, "crash_log: the methods noted and noted-first need DEVICE\n");
+        return 2;
+    }
+    if (argc == 7) {
+        map_notes(argv[6]);
+    }
     request.session = argc > 4 ? strtoul(argv[4], NULL, 0) : 1;
     request.service = method->service;
     log_connect(&net, argv[1], CRASH_LONG);

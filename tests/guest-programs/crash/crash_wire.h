@@ -5,6 +5,9 @@
  * Record n of log/log_format.h is in the log's place.  What the server's CPU stores for it, a flag
  * that says that the record is valid, is in a line of its own at CRASH_FLAGS, or in the record's
  * last atom.  CRASH_POLL has longer records: each octet is the record's number, and not 0.
+ *
+ * crash_log may note records in persistent memory of its own machine: note n is the flag of record
+ * n, in a line of its own.
  */
 #ifndef CRASH_WIRE_H
 #define CRASH_WIRE_H
@@ -54,6 +57,7 @@ static inline uint8_t crash_octet(uint32_t number)
     return (uint8_t)(number + 1);
 }
 
+_Static_assert(CRASH_RECORDS_MAX *CRASH_LINE <= 2 << 20, "notes fit");
 _Static_assert(LOG_RECORDS + CRASH_RECORDS_MAX * CRASH_LONG <= CRASH_FLAGS, "records fit");
 _Static_assert(CRASH_RECORDS_MAX < 255, "no octet of a long record is 0");
 

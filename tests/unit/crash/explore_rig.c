@@ -27,14 +27,15 @@ static void begin(struct xr_machine *m, const struct sg_trace_header *header,
     T_TRUE(sg_trace_writer_start(m->writer, hash));
 }
 
+static const uint8_t no_content[XR_SIZE] __attribute__((aligned(8)));
+
 void xr_init(struct xr *r, const char *told)
 {
-    static const uint8_t zeros[XR_SIZE] __attribute__((aligned(8)));
-
-    xr_init_content(r, told, zeros, true);
+    xr_init_content(r, told, no_content, true);
 }
 
-void xr_init_content(struct xr *r, const char *told, const uint8_t content[XR_SIZE], bool within)
+static void init(struct xr *r, const char *told, const uint8_t content[XR_SIZE], bool within,
+                 bool both)
 {
     struct sg_trace_header target = {
         .run = { 1 },
@@ -51,9 +52,25 @@ void xr_init_content(struct xr *r, const char *told, const uint8_t content[XR_SI
         .text = { [SG_TRACE_MACHINE] = "client" },
     };
 
+    if (both) {
+        client.extent_count = 1;
+        client.extent[0] = target.extent[0];
+        client.text[SG_TRACE_PLATFORM] = told;
+        client.text[SG_TRACE_CONFIG] = target.text[SG_TRACE_CONFIG];
+    }
     *r = (struct xr){ .frames = 1 };
     begin(&r->machine[XR_TARGET], &target, content);
-    begin(&r->machine[XR_CLIENT], &client, NULL);
+    begin(&r->machine[XR_CLIENT], &client, content);
+}
+
+void xr_init_content(struct xr *r, const char *told, const uint8_t content[XR_SIZE], bool within)
+{
+    init(r, told, content, within, false);
+}
+
+void xr_init_both(struct xr *r, const char *told)
+{
+    init(r, told, no_content, true, true);
 }
 
 void xr_free(struct xr *r)

@@ -46,6 +46,8 @@ struct xr {
 void xr_init(struct xr *r, const char *told);
 /* With this content of the memory at the start; within: the trace has it. */
 void xr_init_content(struct xr *r, const char *told, const uint8_t content[XR_SIZE], bool within);
+/* The client has a memory, too, at the same addresses. */
+void xr_init_both(struct xr *r, const char *told);
 void xr_free(struct xr *r);
 /* Adds an event; returns its number. */
 uint64_t xr_event(struct xr *r, unsigned machine, struct sg_trace_event e);
