@@ -59,7 +59,7 @@ enum sgh_flag {
 
 /* How the adapter was lost the last time. */
 struct sgh_loss {
-	const char *why; /* NULL: never */
+	const char *why;    /* NULL: never */
 	u32 status, reason; /* registers STATUS and FATAL */
 	u32 commands;	    /* without an answer */
 	time64_t at;
@@ -70,7 +70,7 @@ struct sgh_dev {
 	void __iomem *regs;
 	u8 __iomem *db; /* doorbell page 0, the kernel's */
 	unsigned long flags;
-	bool up; /* between sgh_up() and sgh_down(); set under up_mutex */
+	bool up;	       /* between sgh_up() and sgh_down(); set under up_mutex */
 	struct mutex up_mutex; /* held by who looks at an adapter that must stay up */
 	struct devlink *devlink;
 

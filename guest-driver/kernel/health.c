@@ -19,12 +19,14 @@
 #include "compat.h"
 #include "dev.h"
 #include "qp.h"
+#include "trace.h"
 
 #define SGH_DUMP_QPS 64
 #define SGH_DUMP_COMMANDS 8
 
 void sgh_health_lost(struct sgh_dev *dev, const char *why, u32 status, u32 reason, u32 commands)
 {
+	trace_sgh_lost(dev, status, reason);
 	dev->loss.why = why;
 	dev->loss.status = status;
 	dev->loss.reason = reason;
@@ -255,7 +257,8 @@ static const struct devlink_health_reporter_ops sgh_health_ops = {
 /* From recover_work: nobody who waits for it holds devlink's lock. */
 void sgh_health_report(struct sgh_dev *dev)
 {
-	devlink_health_report(dev->reporter, dev->loss.why, dev);
+	if (sgh_dead(dev)) /* not if it was reloaded meanwhile */
+		devlink_health_report(dev->reporter, dev->loss.why, dev);
 }
 
 /* The adapter is up again by other means.  Under devlink's lock. */

@@ -32,7 +32,7 @@ struct sgh_raw_qp {
 	__le32 sq_entries, sq_stride, sq_pi, sq_ci; /* indices of processes are 0 */
 	__le32 rq_entries, rq_stride, rq_pi, rq_ci;
 	__le32 send_cqn, recv_cqn, srqn;
-	__le32 conn, conn_state; /* enum sgh_conn_state; 0: no connection of iw_cm */
+	__le32 conn, conn_state;    /* enum sgh_conn_state; 0: no connection of iw_cm */
 	__le32 rdv_conn, rdv_state; /* enum sgh_rdv_state; 0: no rendezvous */
 	__le32 access;		    /* IB_ACCESS_* */
 };
@@ -66,11 +66,8 @@ struct sgh_qp_link {
 };
 
 static const char *const sgh_qp_states[] = {
-	[SG_QP_IDLE] = "IDLE",
-	[SG_QP_RTS] = "RTS",
-	[SG_QP_CLOSING] = "CLOSING",
-	[SG_QP_TERMINATE] = "TERMINATE",
-	[SG_QP_ERROR] = "ERROR",
+	[SG_QP_IDLE] = "IDLE",		 [SG_QP_RTS] = "RTS",	  [SG_QP_CLOSING] = "CLOSING",
+	[SG_QP_TERMINATE] = "TERMINATE", [SG_QP_ERROR] = "ERROR",
 };
 
 static const char *const sgh_conn_states[] = {
@@ -83,7 +80,7 @@ static const char *const sgh_conn_states[] = {
 };
 
 static const char *const sgh_rdv_states[] = {
-	[RDV_OFF] = "none",	    [RDV_WAITING] = "WAITING", [RDV_CALLING] = "CALLING",
+	[RDV_OFF] = "none",	     [RDV_WAITING] = "WAITING", [RDV_CALLING] = "CALLING",
 	[RDV_ANSWERED] = "ANSWERED", [RDV_UP] = "UP",		[RDV_LEFT] = "LEFT",
 };
 
@@ -250,10 +247,8 @@ int sgh_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 	sgh_res_cq(to_sgh_cq(ibcq), &raw);
 	{
 		const struct sgh_detail d[] = {
-			{ "entries", le32_to_cpu(raw.entries) },
-			{ "ci", le32_to_cpu(raw.ci) },
-			{ "backlog", le32_to_cpu(raw.backlog) },
-			{ "eqn", le32_to_cpu(raw.eqn) },
+			{ "entries", le32_to_cpu(raw.entries) }, { "ci", le32_to_cpu(raw.ci) },
+			{ "backlog", le32_to_cpu(raw.backlog) }, { "eqn", le32_to_cpu(raw.eqn) },
 			{ "vector", le32_to_cpu(raw.vector) },
 		};
 
@@ -273,14 +268,10 @@ int sgh_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	const struct sgh_mr *mr = to_sgh_mr(ibmr);
 	const struct sgh_detail d[] = {
-		{ "access", mr->access },
-		{ "page_size", ibmr->page_size },
-		{ "max_pages", mr->max_pages },
-		{ "npages", mr->npages },
-		{ "odp", !!mr->odp },
-		{ "hash_alg", mr->hash_alg },
-		{ "mem_type", mr->mem_type },
-		{ "mem_mode", mr->mem_mode },
+		{ "access", mr->access },	{ "page_size", ibmr->page_size },
+		{ "max_pages", mr->max_pages }, { "npages", mr->npages },
+		{ "odp", !!mr->odp },		{ "hash_alg", mr->hash_alg },
+		{ "mem_type", mr->mem_type },	{ "mem_mode", mr->mem_mode },
 	};
 
 	return sgh_put_details(msg, d, ARRAY_SIZE(d));

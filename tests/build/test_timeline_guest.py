@@ -238,8 +238,7 @@ def verb__with_guest(folder):
     """the verb merges both kinds of events, within the limit, and all its outputs have them"""
 
     def event(which):
-        now = time.time_ns() / 1000 - 2e5
-        return traced(int(which.clock(now)), "cm_add_one", "device <staghorn0>")
+        return traced(int(which.clock(which.base + 1.5e6)), "cm_add_one", "device <staghorn0>")
 
     machine(lines=(event, event))
     page, perfetto = folder / "a.html", folder / "a.json"
@@ -248,7 +247,7 @@ def verb__with_guest(folder):
     for name in lines:
         lines[name] = [each.replace("1732612345", str(now)) for each in lines[name]]
     with timeline_rig.Lab(folder, lines) as lab:
-        words = ["--html", str(page), "--perfetto", str(perfetto), "--json", "--for", "1"]
+        words = ["--html", str(page), "--perfetto", str(perfetto), "--json", "--for", "2"]
         status, out, err = lab.trace("alpha", "beta", "--guest", *words)
         assert status == 0, err
         found = json.loads(out)
@@ -260,7 +259,7 @@ def verb__with_guest(folder):
         tracks = json.loads(perfetto.read_text())["traceEvents"]
         names = {x["args"]["name"] for x in tracks if x["name"] == "thread_name"}
         assert {"guest", "adapter", "qp 1"} <= names, names
-        status, out, err = lab.trace("alpha", "--guest", "--html", str(page), "--for", "1")
+        status, out, err = lab.trace("alpha", "--guest", "--html", str(page), "--for", "2")
         assert status == 0 and "times of the guest are known to within" in out, (out, err)
 
 

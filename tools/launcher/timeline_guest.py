@@ -15,7 +15,7 @@ from . import agent, timeline_clock
 from .errors import LabError
 from .timeline_lines import GUEST, Event
 
-SYSTEMS = ("staghorn", "rdma_cma", "rdma_core", "iw_cm")
+SYSTEMS = ("staghorn", "rdma_cma", "rdma_core")
 START_LIMIT, ANSWER_LIMIT, READ_LIMIT = 30.0, 10.0, 60.0
 SIZE_MAX = 64 << 20  # octets of text that are taken from a guest
 BUFFER_KB = 4096  # of each processor
@@ -180,9 +180,10 @@ class Guest:
             self._input = None
         self._thread.join(ANSWER_LIMIT)
 
-    def place(self, adapter_events, alone):
-        """Makes events of what was recorded.  adapter_events: those of this VM; alone: it has one
-        adapter, so that all commands are its."""
+    def place(self, adapter_events, alone, begin=0, end=timeline_clock.INF):
+        """Makes events of what was recorded from begin to end, microseconds since 1970.
+        adapter_events: those of this VM; alone: it has one adapter, so that all commands are its.
+        """
         text = self.text.decode(errors="replace")
         counts, newline, rest = text.partition("#")
         self.lost = sum(map(int, re.findall(r"(?m)^lost (\d+)$", counts)))
@@ -201,11 +202,13 @@ class Guest:
         limits = timeline_clock.agree(samples, commands)
         self.limits = len(samples), len(limits)
         self.clock = timeline_clock.Clock(samples + limits)
-        self.events = [self._event(point) for point in found if not _is_mark(point)]
+        for point in found:
+            offset, bound = self.clock.at(point.time)
+            if not _is_mark(point) and begin <= point.time + offset <= end:
+                self.bound = max(self.bound or 0.0, bound)
+                self.events.append(self._event(point, offset))
 
-    def _event(self, point):
-        offset, bound = self.clock.at(point.time)
-        self.bound = max(self.bound or 0.0, bound)
+    def _event(self, point, offset):
         said = "%s: %s (%s-%d, cpu %d)" % (
             point.name,
             point.text,
@@ -312,10 +315,7 @@ class Guests:
         for guest in self.guests:
             vm = taps.folder.data["vms"][guest.name]
             own = [event for event in events if event.vm == guest.name]
-            guest.place(own, not vm["adapters"])
-            guest.events = [
-                event for event in guest.events if taps.began * 1e6 <= event.time <= last
-            ]
+            guest.place(own, not vm["adapters"], taps.began * 1e6, last)
         merged = [event for guest in self.guests for event in guest.events] + events
         merged.sort(key=lambda event: event.time)
         capture.left_out += max(0, len(merged) - capture.limit)

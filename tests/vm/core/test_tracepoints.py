@@ -148,7 +148,7 @@ class Tracepoints(lifetest.LifeCase):
         self.devlink("dump clear pci/DEV reporter fatal")
 
     def lose(self, server):
-        """The adapter of alpha is lost, and its users are told: the programs end by themselves."""
+        """The adapter of alpha is lost under traffic, and its users are told."""
         watch = self.lab.start("alpha", "ibv_asyncwatch", "-d", "staghorn0")
         watch.expect("async event FD", 60)
         words = ("rping", "-c", "-a", lifetest.BETA, "-S", "4096", "-C", lifetest.FOREVER)
@@ -190,7 +190,6 @@ class Tracepoints(lifetest.LifeCase):
         try:
             server = self.serving()
             watch, client = self.lose(server)
-            self.hears(client)
             self.hears(server)
             script = "devlink health show pci/%s reporter fatal | grep -q 'state error'"
             self.wait("alpha", script % self.device)
@@ -200,11 +199,14 @@ class Tracepoints(lifetest.LifeCase):
             self.assertIn("lost already", self.devlink("test pci/DEV reporter fatal", status=1))
             self.assertEqual(self.recoveries("alpha"), recoveries)
             watch.stop()
-            self.devlink("recover pci/DEV reporter fatal")
-            self.assertEqual(self.recoveries("alpha"), recoveries + 1)
+            # The process sleeps for completions until its device is removed.
+            self.assertIsNone(client.process.poll(), client.output)
         finally:
             self.devlink("set pci/DEV reporter fatal auto_recover true")
+            self.devlink("recover pci/DEV reporter fatal")
             self.devlink("dump clear pci/DEV reporter fatal")
+        self.hears(client)
+        self.assertEqual(self.recoveries("alpha"), recoveries + 1)
         self.assertEqual(self.reporter()["state"], "healthy")
         self.works()
 
