@@ -119,7 +119,7 @@ typedef struct sockaddr sgh_bind_arg;
 
 /* ---- devlink ---- */
 
-/* Where the grace period between recoveries is said; ours is 0, which is the default of later ones. */
+/* Later kernels take the grace period from the operations.  Ours is 0, there the default. */
 #ifdef SGH_HAVE_HEALTH_OPS_PERIOD
 #define sgh_health_reporter_create(devlink, ops, priv) \
 	devlink_health_reporter_create(devlink, ops, priv)

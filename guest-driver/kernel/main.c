@@ -194,8 +194,8 @@ void sgh_down(struct sgh_dev *dev)
 }
 
 /*
- * Takes a lost adapter down and up again.  Under devlink's lock, which excludes the other callers of
- * sgh_up() and sgh_down().  A function that does not answer stays down.
+ * Takes a lost adapter down and up again.  Under devlink's lock, which excludes the other callers
+ * of sgh_up() and sgh_down().  A function that does not answer stays down.
  */
 int sgh_restart(struct sgh_dev *dev)
 {

@@ -8,10 +8,10 @@ cannot have happened in another order:
 * The guest announces a command (sgh_command_begin) before its doorbell reaches the adapter, and
   sees its end (sgh_command_end) after the adapter has executed it.
 
-Each limit holds at one time of the guest's clock.  The two clocks run at almost the same rate, which
-is taken to be constant; how far it may differ follows from the limits at both ends of the trace.  So
-a limit at one time is also a limit, a little wider, at any other.  The offset used is the middle of
-what remains, and the bound of its error the distance to either end.
+Each limit holds at one time of the guest's clock.  The two clocks run at almost the same rate,
+which is taken to be constant; how far it may differ follows from the limits at both ends of the
+trace.  So a limit at one time is also a limit, a little wider, at any other.  The offset used is the
+middle of what remains, and the bound of its error the distance to either end.
 """
 import bisect
 
