@@ -10,8 +10,8 @@ cannot have happened in another order:
 
 Each limit holds at one time of the guest's clock.  The two clocks run at almost the same rate,
 which is taken to be constant; how far it may differ follows from the limits at both ends of the
-trace.  So a limit at one time is also a limit, a little wider, at any other.  The offset used is the
-middle of what remains, and the bound of its error the distance to either end.
+trace.  So a limit at one time is also a limit, a little wider, at any other.  The offset used is
+the middle of what remains, and the bound of its error the distance to either end.
 """
 import bisect
 
