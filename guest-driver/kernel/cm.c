@@ -31,6 +31,7 @@
 #include "cm.h"
 #include "qp.h"
 #include "rendezvous.h"
+#include "trace.h"
 
 static int sgh_cm_errno(u8 status)
 {
@@ -75,7 +76,15 @@ static void sgh_from_sockaddr(struct sgh_dev *dev, struct sockaddr_storage *to,
 
 static void sgh_conn_end_work(struct work_struct *work);
 
-struct sgh_conn *sgh_conn_new(struct sgh_dev *dev, enum sgh_conn_state state)
+/* The only place where a state changes.  cm_lock held. */
+void sgh_conn_set_state(struct sgh_conn *conn, enum sgh_conn_state state)
+{
+	if (conn->state != state)
+		trace_sgh_conn_state(conn->dev, conn, conn->state, state);
+	conn->state = state;
+}
+
+struct sgh_conn *sgh_conn_new(struct sgh_dev *dev, u32 id, enum sgh_conn_state state)
 {
 	struct sgh_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL);
 
@@ -84,9 +93,10 @@ struct sgh_conn *sgh_conn_new(struct sgh_dev *dev, enum sgh_conn_state state)
 	conn->dev = dev;
 	kref_init(&conn->ref);
 	INIT_WORK(&conn->end_work, sgh_conn_end_work);
-	conn->state = state;
+	conn->id = id;
 	spin_lock(&dev->cm_lock);
 	conn->generation = ++dev->conn_generation;
+	sgh_conn_set_state(conn, state);
 	spin_unlock(&dev->cm_lock);
 	return conn;
 }
@@ -175,7 +185,7 @@ bool sgh_conn_release(struct sgh_dev *dev, struct sgh_conn *conn, enum sgh_conn_
 		spin_unlock(&dev->cm_lock);
 		return false;
 	}
-	conn->state = SGH_CONN_GONE;
+	sgh_conn_set_state(conn, SGH_CONN_GONE);
 	qp = conn->qp;
 	cm_id = conn->cm_id;
 	conn->qp = NULL;
@@ -207,7 +217,7 @@ static struct iw_cm_id *sgh_conn_take_id(struct sgh_dev *dev, struct sgh_conn *c
 	cm_id = conn->state == from ? conn->cm_id : NULL;
 	if (cm_id) {
 		cm_id->add_ref(cm_id);
-		conn->state = to;
+		sgh_conn_set_state(conn, to);
 	}
 	spin_unlock(&dev->cm_lock);
 	return cm_id;
@@ -215,9 +225,12 @@ static struct iw_cm_id *sgh_conn_take_id(struct sgh_dev *dev, struct sgh_conn *c
 
 /* Upcalls, all from the event work */
 
-static void sgh_upcall(struct iw_cm_id *cm_id, struct iw_cm_event *event)
+static void sgh_upcall(struct sgh_conn *conn, struct iw_cm_id *cm_id, struct iw_cm_event *event)
 {
-	int ret = cm_id->event_handler(cm_id, event);
+	int ret;
+
+	trace_sgh_upcall(conn->dev, conn->id, event);
+	ret = cm_id->event_handler(cm_id, event);
 
 	/* No memory for a copy of the private data; without the event iw_cm would wait for ever. */
 	if (ret == -ENOMEM && event->private_data_len) {
@@ -228,13 +241,14 @@ static void sgh_upcall(struct iw_cm_id *cm_id, struct iw_cm_event *event)
 		ibdev_warn(cm_id->device, "connection event %d is lost: %d\n", event->event, ret);
 }
 
-static void sgh_upcall_simple(struct iw_cm_id *cm_id, enum iw_cm_event_type type, int status)
+static void sgh_upcall_simple(struct sgh_conn *conn, struct iw_cm_id *cm_id,
+			      enum iw_cm_event_type type)
 {
-	struct iw_cm_event event = { .event = type, .status = status };
+	struct iw_cm_event event = { .event = type };
 
 	event.local_addr = cm_id->m_local_addr;
 	event.remote_addr = cm_id->m_remote_addr;
-	sgh_upcall(cm_id, &event);
+	sgh_upcall(conn, cm_id, &event);
 }
 
 static u8 sgh_depth(u32 depth)
@@ -294,10 +308,9 @@ static void sgh_cm_request(struct sgh_dev *dev, const struct sg_eqe *e)
 	u32 id = le32_to_cpu(e->conn);
 
 	data = kmalloc(sizeof(*data), GFP_KERNEL);
-	conn = sgh_conn_new(dev, SGH_CONN_REQUESTED);
+	conn = sgh_conn_new(dev, id, SGH_CONN_REQUESTED);
 	if (!data || !conn)
 		goto refuse;
-	conn->id = id;
 
 	mutex_lock(&dev->listen_mutex);
 	listener = xa_load(&dev->listeners, le32_to_cpu(e->aux));
@@ -313,6 +326,7 @@ static void sgh_cm_request(struct sgh_dev *dev, const struct sg_eqe *e)
 	event.provider_data = sgh_conn_cookie(conn);
 	/* Before this returns, a consumer may accept, and the connection may end. */
 	kref_get(&conn->ref);
+	trace_sgh_upcall(dev, id, &event);
 	if (cm_id->event_handler(cm_id, &event)) {
 		if (sgh_conn_release(dev, conn, SGH_CONN_REQUESTED))
 			sgh_send_reject(dev, id, NULL, 0);
@@ -351,7 +365,7 @@ static void sgh_cm_reply(struct sgh_dev *dev, struct sgh_conn *conn, int err, bo
 		ibdev_dbg(cm_id->device, "connection %u: no private data\n", conn->id);
 	/* The releasing side tells iw_cm: sgh_iw_connect() by its result, or we by an event. */
 	if (!err || sgh_conn_release(dev, conn, SGH_CONN_CONNECTING))
-		sgh_upcall(cm_id, &event);
+		sgh_upcall(conn, cm_id, &event);
 	kfree(data);
 	cm_id->rem_ref(cm_id);
 }
@@ -375,7 +389,7 @@ static void sgh_cm_established(struct sgh_dev *dev, struct sgh_conn *conn, int e
 	event.private_data_len = 0;
 	event.local_addr = cm_id->m_local_addr;
 	event.remote_addr = cm_id->m_remote_addr;
-	sgh_upcall(cm_id, &event);
+	sgh_upcall(conn, cm_id, &event);
 	kfree(data);
 	cm_id->rem_ref(cm_id);
 }
@@ -388,7 +402,7 @@ static void sgh_cm_disconnect(struct sgh_dev *dev, struct sgh_conn *conn)
 
 	if (!cm_id)
 		return;
-	sgh_upcall_simple(cm_id, IW_CM_EVENT_DISCONNECT, 0);
+	sgh_upcall_simple(conn, cm_id, IW_CM_EVENT_DISCONNECT);
 	cm_id->rem_ref(cm_id);
 }
 
@@ -406,7 +420,7 @@ static void sgh_cm_closed(struct sgh_dev *dev, struct sgh_conn *conn, int err)
 	if (!cm_id)
 		return;
 	sgh_conn_release(dev, conn, SGH_CONN_ESTABLISHED);
-	sgh_upcall_simple(cm_id, IW_CM_EVENT_CLOSE, 0);
+	sgh_upcall_simple(conn, cm_id, IW_CM_EVENT_CLOSE);
 	cm_id->rem_ref(cm_id);
 }
 

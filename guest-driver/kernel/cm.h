@@ -8,6 +8,7 @@
 #include "qp.h"
 
 enum sgh_conn_state {
+	SGH_CONN_NEW,
 	SGH_CONN_CONNECTING,
 	SGH_CONN_REQUESTED,
 	SGH_CONN_ACCEPTING,
@@ -57,8 +58,9 @@ void sgh_cm_abort_all(struct sgh_dev *dev);
 void sgh_cm_drain(struct sgh_dev *dev);
 
 /* cm.c, iw.c, route.c: shared with the rendezvous */
-struct sgh_conn *sgh_conn_new(struct sgh_dev *dev, enum sgh_conn_state state);
+struct sgh_conn *sgh_conn_new(struct sgh_dev *dev, u32 id, enum sgh_conn_state state);
 void sgh_conn_put(struct sgh_conn *conn);
+void sgh_conn_set_state(struct sgh_conn *conn, enum sgh_conn_state state);
 bool sgh_conn_release(struct sgh_dev *dev, struct sgh_conn *conn, enum sgh_conn_state from);
 int sgh_cm_command(struct sgh_dev *dev, u8 opcode, struct sg_cmd_connect *cmd, const void *pdata,
 		   u16 len, struct sg_admin_rsp *rsp);

@@ -117,6 +117,17 @@ typedef struct sockaddr sgh_bind_arg;
 #define SGH_TCP_LOOKUP(function, args...) function(&init_net, ##args)
 #endif
 
+/* ---- devlink ---- */
+
+/* Later kernels take the grace period from the operations.  Ours is 0, there the default. */
+#ifdef SGH_HAVE_HEALTH_OPS_PERIOD
+#define sgh_health_reporter_create(devlink, ops, priv) \
+	devlink_health_reporter_create(devlink, ops, priv)
+#else
+#define sgh_health_reporter_create(devlink, ops, priv) \
+	devlink_health_reporter_create(devlink, ops, 0, priv)
+#endif
+
 /* ---- Messages ---- */
 
 #ifndef NL_SET_ERR_MSG_FMT_MOD

@@ -21,6 +21,7 @@
 #define SGH_DEV_H
 
 #include <linux/completion.h>
+#include <linux/fault-inject.h>
 #include <linux/idr.h>
 #include <linux/kfifo.h>
 #include <linux/mutex.h>
@@ -42,8 +43,26 @@
 
 #define SGH_NAME "staghorn"
 
+#ifdef CONFIG_FAULT_INJECTION_DEBUG_FS
+/* Files of debugfs (debugfs.c). */
+struct sgh_faults {
+	struct fault_attr attr;
+	struct dentry *dir;
+	u32 error;
+	u32 opcode;
+};
+#endif
+
 enum sgh_flag {
 	SGH_DEAD, /* the adapter was reset: no command reaches it any more */
+};
+
+/* How the adapter was lost the last time. */
+struct sgh_loss {
+	const char *why;    /* NULL: never */
+	u32 status, reason; /* registers STATUS and FATAL */
+	u32 commands;	    /* without an answer */
+	time64_t at;
 };
 
 struct sgh_dev {
@@ -51,15 +70,18 @@ struct sgh_dev {
 	void __iomem *regs;
 	u8 __iomem *db; /* doorbell page 0, the kernel's */
 	unsigned long flags;
-	bool up; /* between sgh_up() and sgh_down() */
+	bool up;	       /* between sgh_up() and sgh_down(); set under up_mutex */
+	struct mutex up_mutex; /* held by who looks at an adapter that must stay up */
 	struct devlink *devlink;
 
-	/* Recovery (main.c): at most SGH_RECOVERIES in a period. */
-	spinlock_t recover_lock; /* the next three, and the start of the work */
+	/* Recovery (main.c, health.c): at most SGH_RECOVERIES in a period. */
+	spinlock_t recover_lock; /* the next one, and the start of the work */
 	bool may_recover;
-	unsigned long recover_since;
+	unsigned long recover_since; /* with the next one under devlink's lock */
 	unsigned int recoveries;
 	struct delayed_work recover_work;
+	struct devlink_health_reporter *reporter;
+	struct sgh_loss loss;
 	bool resume; /* it was up when it was suspended */
 	struct sgh_caps caps;
 	u8 mac[ETH_ALEN];
@@ -126,6 +148,10 @@ struct sgh_dev {
 	bool fatal_told;
 
 	struct sgh_ibdev *ib; /* NULL while there is no interface */
+
+#ifdef CONFIG_FAULT_INJECTION_DEBUG_FS
+	struct sgh_faults faults;
+#endif
 };
 
 struct sgh_ibdev {
@@ -174,23 +200,45 @@ static inline void sgh_write(struct sgh_dev *dev, u32 reg, u32 value)
 	writel(value, dev->regs + reg);
 }
 
-/* The kernel's doorbell page; a write is ordered after earlier writes to queue memory. */
-static inline void sgh_doorbell(struct sgh_dev *dev, u32 offset, u32 low, u32 high)
-{
-	writeq((u64)high << 32 | low, dev->db + offset);
-}
-
 /* main.c: from probe to remove, or from reload to reload */
 #define SGH_RECOVERIES 3
 #define SGH_RECOVER_PERIOD (60 * HZ)
 #define SGH_RECOVER_DELAY (HZ / 2)
 void sgh_recover(struct sgh_dev *dev);
+int sgh_restart(struct sgh_dev *dev);
 int sgh_up(struct sgh_dev *dev);
 void sgh_down(struct sgh_dev *dev);
 
 /* devlink.c: information, updates of the firmware, reload */
 int sgh_devlink_init(struct sgh_dev *dev);
 void sgh_devlink_fini(struct sgh_dev *dev);
+
+/* health.c: the devlink health reporter */
+int sgh_health_init(struct sgh_dev *dev);
+void sgh_health_fini(struct sgh_dev *dev);
+void sgh_health_lost(struct sgh_dev *dev, const char *why, u32 status, u32 reason, u32 commands);
+void sgh_health_report(struct sgh_dev *dev);
+void sgh_health_good(struct sgh_dev *dev);
+
+/* debugfs.c: faults that the kernel's own framework injects */
+#ifdef CONFIG_FAULT_INJECTION_DEBUG_FS
+void sgh_debugfs_init(struct sgh_dev *dev);
+void sgh_debugfs_fini(struct sgh_dev *dev);
+int sgh_fail_admin(struct sgh_dev *dev, u8 opcode);
+#else
+static inline void sgh_debugfs_init(struct sgh_dev *dev)
+{
+}
+
+static inline void sgh_debugfs_fini(struct sgh_dev *dev)
+{
+}
+
+static inline int sgh_fail_admin(struct sgh_dev *dev, u8 opcode)
+{
+	return 0;
+}
+#endif
 
 /* verbs.c: device, port, context, PD */
 int sgh_ib_register(struct sgh_dev *dev);

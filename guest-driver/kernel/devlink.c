@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * devlink: information about adapter and firmware, firmware updates, and reload.
+ * devlink: information about adapter and firmware, firmware updates, and reload; health.c has the
+ * health reporter.
  *
  * An update goes to the slot of the flash that is not running, in pieces, and becomes valid once
  * the adapter has checked all of it (SG_ADMIN_FLASH_COMMIT); until then, whatever happens, the old
@@ -173,6 +174,8 @@ static int sgh_devlink_reload_up(struct devlink *devlink, enum devlink_reload_ac
 
 	if (ret)
 		NL_SET_ERR_MSG_MOD(extack, "the adapter does not come up again");
+	else
+		sgh_health_good(sgh_of_devlink(devlink));
 	*actions_performed =
 		BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT) | BIT(DEVLINK_RELOAD_ACTION_FW_ACTIVATE);
 	return ret;
@@ -191,12 +194,18 @@ static const struct devlink_ops sgh_devlink_ops = {
 int sgh_devlink_init(struct sgh_dev *dev)
 {
 	struct devlink *devlink;
+	int ret;
 
 	devlink = devlink_alloc(&sgh_devlink_ops, sizeof(dev), &dev->pdev->dev);
 	if (!devlink)
 		return -ENOMEM;
 	*(struct sgh_dev **)devlink_priv(devlink) = dev;
 	dev->devlink = devlink;
+	ret = sgh_health_init(dev);
+	if (ret) {
+		devlink_free(devlink);
+		return ret;
+	}
 	devlink_register(devlink);
 	return 0;
 }
@@ -205,5 +214,6 @@ int sgh_devlink_init(struct sgh_dev *dev)
 void sgh_devlink_fini(struct sgh_dev *dev)
 {
 	devlink_unregister(dev->devlink);
+	sgh_health_fini(dev);
 	devlink_free(dev->devlink);
 }

@@ -20,6 +20,7 @@
 #include "mr.h"
 #include "qp.h"
 #include "srq.h"
+#include "trace.h"
 
 #define SGH_CEQ_BUDGET 256
 #define SGH_EVENT_BATCH 64
@@ -72,6 +73,7 @@ static void sgh_event(struct sgh_dev *dev, const struct sg_eqe *e)
 {
 	u32 id = le32_to_cpu(e->id);
 
+	trace_sgh_async_event(dev, e);
 	switch (e->event) {
 	case SG_EV_CM_REQUEST:
 	case SG_EV_CM_REPLY:

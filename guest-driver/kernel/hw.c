@@ -19,6 +19,7 @@
 #include "cq.h"
 #include "dev.h"
 #include "qp.h"
+#include "trace.h"
 
 #define SGH_RESET_US (5 * USEC_PER_SEC)
 #define SGH_ADMIN_SECONDS 30
@@ -50,6 +51,13 @@ static void sgh_write64(struct sgh_dev *dev, u32 reg, u64 value)
 {
 	sgh_write(dev, reg, lower_32_bits(value));
 	sgh_write(dev, reg + 4, upper_32_bits(value));
+}
+
+/* The kernel's doorbell page; a write is ordered after earlier writes to queue memory. */
+void sgh_doorbell(struct sgh_dev *dev, u32 bell, u32 number, u32 index)
+{
+	trace_sgh_doorbell(dev, bell, number, index);
+	writeq((u64)index << 32 | number, dev->db + bell);
 }
 
 int sgh_hw_reset(struct sgh_dev *dev)
@@ -295,6 +303,7 @@ static int sgh_admin_post(struct sgh_dev *dev, struct sg_admin_hdr *cmd, size_t 
 	memcpy(entry, cmd, len);
 	memset(entry + len, 0, SG_ADMIN_CMD_SIZE - len);
 	q->pi++;
+	trace_sgh_command_begin(dev, cmd->opcode, q->pi);
 	dma_wmb();
 	sgh_write(dev, SG_REG_ADMIN_DB, q->pi);
 out:
@@ -321,6 +330,44 @@ static void sgh_admin_wait(struct sgh_dev *dev, struct sgh_admin_slot *slot)
 	}
 }
 
+/* The object that a command is about: the one that it has made, or the one that it names. */
+static u32 sgh_admin_subject(u8 opcode, const void *cmd, const struct sg_admin_rsp *rsp)
+{
+	switch (opcode) {
+	case SG_ADMIN_QUERY_CAPS:
+	case SG_ADMIN_QUERY_STATS:
+	case SG_ADMIN_QUERY_QP_STATS:
+	case SG_ADMIN_QUERY_MR_STATS:
+	case SG_ADMIN_CM_DATA:
+	case SG_ADMIN_FLASH_INFO:
+		return le32_to_cpu(((const struct sg_cmd_query *)cmd)->id);
+	case SG_ADMIN_ACCEPT:
+	case SG_ADMIN_REJECT:
+		return le32_to_cpu(((const struct sg_cmd_connect *)cmd)->conn);
+	case SG_ADMIN_CREATE_PD:
+	case SG_ADMIN_REG_MR:
+	case SG_ADMIN_ALLOC_MR:
+	case SG_ADMIN_ALLOC_MW:
+	case SG_ADMIN_CREATE_CQ:
+	case SG_ADMIN_CREATE_QP:
+	case SG_ADMIN_CREATE_SRQ:
+	case SG_ADMIN_LISTEN:
+	case SG_ADMIN_CONNECT:
+		return le32_to_cpu(rsp->id);
+	case SG_ADMIN_CREATE_EQ:
+		return le32_to_cpu(((const struct sg_cmd_create_eq *)cmd)->eqn);
+	case SG_ADMIN_NOP:
+	case SG_ADMIN_SET_ADDR:
+	case SG_ADMIN_SET_PORT:
+	case SG_ADMIN_FLASH_READ:
+	case SG_ADMIN_FLASH_WRITE:
+	case SG_ADMIN_FLASH_COMMIT:
+		return 0;
+	default: /* the others begin with it */
+		return le32_to_cpu(((const struct sg_cmd_id *)cmd)->id);
+	}
+}
+
 /*
  * Executes one command.  cmd starts with struct sg_admin_hdr, whose fields are filled in here; len
  * is at most SG_ADMIN_CMD_SIZE.  rsp may be NULL.  May sleep.  Returns 0 or a negative errno, -EIO
@@ -332,11 +379,16 @@ int sgh_admin(struct sgh_dev *dev, u8 opcode, void *cmd, size_t len, struct sg_a
 	struct sg_admin_hdr *hdr = cmd;
 	struct sgh_admin_slot *slot;
 	unsigned long flags;
+	u64 begin;
 	int i, ret;
 
 	might_sleep();
 	hdr->opcode = opcode;
+	ret = sgh_fail_admin(dev, opcode);
+	if (ret)
+		return ret;
 	down(&q->room);
+	begin = ktime_get_ns();
 	i = sgh_admin_post(dev, hdr, len);
 	if (i < 0) {
 		up(&q->room);
@@ -353,6 +405,9 @@ int sgh_admin(struct sgh_dev *dev, u8 opcode, void *cmd, size_t len, struct sg_a
 		if (rsp)
 			*rsp = slot->rsp;
 	}
+	trace_sgh_command_end(dev, opcode, slot->at + 1,
+			      slot->aborted ? 0 : sgh_admin_subject(opcode, cmd, &slot->rsp),
+			      slot->aborted ? -1 : slot->rsp.status, ktime_get_ns() - begin);
 	/*
 	 * The entry may have the key of a hash: erase it.  If another command has overwritten the
 	 * entry, the key is gone; that of an aborted command is freed with the ring.
@@ -502,7 +557,7 @@ int sgh_query_caps(struct sgh_dev *dev)
 void sgh_fatal(struct sgh_dev *dev, const char *why)
 {
 	struct sgh_admin *q = &dev->admin;
-	u32 status, reason;
+	u32 status, reason, aborted = 0;
 	unsigned long flags;
 	int i;
 
@@ -521,12 +576,14 @@ void sgh_fatal(struct sgh_dev *dev, const char *why)
 	for (i = 0; i < SGH_ADMIN_ENTRIES; i++) {
 		if (q->slots[i].busy) {
 			q->slots[i].aborted = true;
+			aborted++;
 			complete(&q->slots[i].done);
 		}
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
 	if (!why)
 		return;
+	sgh_health_lost(dev, why, status, reason, aborted);
 	dev_err(&dev->pdev->dev, "adapter is lost: %s (status 0x%x, reason %u)\n", why, status,
 		reason);
 	queue_work(dev->event_wq, &dev->fatal_work);

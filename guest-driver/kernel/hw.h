@@ -22,7 +22,7 @@ struct sgh_dev;
 struct sgh_admin_slot {
 	struct completion done;
 	struct sg_admin_rsp rsp;
-	u32 at; /* producer index of the command */
+	u32 at; /* producer index of the command; the doorbell has the next one */
 	bool busy;
 	bool aborted;
 };
@@ -85,6 +85,7 @@ int sgh_hw_self_test(struct sgh_dev *dev);
 int sgh_hw_enable(struct sgh_dev *dev);
 void sgh_health_start(struct sgh_dev *dev);
 void sgh_hw_identity(struct sgh_dev *dev);
+void sgh_doorbell(struct sgh_dev *dev, u32 bell, u32 number, u32 index);
 int sgh_admin_init(struct sgh_dev *dev);
 void sgh_admin_fini(struct sgh_dev *dev);
 void sgh_admin_poll(struct sgh_dev *dev);

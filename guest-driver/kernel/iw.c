@@ -134,10 +134,10 @@ static int sgh_conn_attach(struct sgh_dev *dev, struct sgh_conn *conn, u32 qpn, 
 	} else if (qp->conn || sgh_rdv_active(qp)) {
 		ret = -EISCONN;
 	} else {
-		conn->state = to;
 		conn->qp = qp;
 		conn->cm_id = id;
 		qp->conn = conn;
+		sgh_conn_set_state(conn, to);
 	}
 	spin_unlock(&dev->cm_lock);
 	if (ret) {
@@ -189,7 +189,7 @@ int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 		ret = sgh_to_sockaddr(dev, &cmd.remote, &id->m_remote_addr);
 	if (ret)
 		return ret;
-	conn = sgh_conn_new(dev, SGH_CONN_CONNECTING);
+	conn = sgh_conn_new(dev, 0, SGH_CONN_CONNECTING);
 	if (!conn)
 		return -ENOMEM;
 	ret = sgh_port_hold_for(dev, &cmd.local, &cmd.remote, &conn->held);

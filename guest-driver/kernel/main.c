@@ -8,9 +8,9 @@
  * it frees after sgh_hw_reset() is no longer accessed by the adapter.
  *
  * An adapter that is lost (it failed, somebody reset it, the machine was restored from a snapshot)
- * is taken down and up again, from recover_work: after the users of the old RDMA device were told,
- * there is a new and empty one.  An adapter that does not stay up is left alone.  Suspend and
- * resume do the same on purpose.
+ * is reported to devlink by recover_work, after its users were told.  devlink's health reporter
+ * (health.c) takes it down and up again: then there is a new and empty RDMA device.  An adapter
+ * that does not stay up is left alone.  Suspend and resume do the same on purpose.
  */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
@@ -18,6 +18,9 @@
 #include <net/devlink.h>
 
 #include "dev.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
 
 static void sgh_init_state(struct sgh_dev *dev)
 {
@@ -160,7 +163,9 @@ int sgh_up(struct sgh_dev *dev)
 	ret = sgh_net_init(dev);
 	if (ret)
 		goto err_stop;
+	mutex_lock(&dev->up_mutex);
 	dev->up = true;
+	mutex_unlock(&dev->up_mutex);
 	return 0;
 
 err_stop:
@@ -176,7 +181,9 @@ void sgh_down(struct sgh_dev *dev)
 {
 	if (!dev->up)
 		return;
+	mutex_lock(&dev->up_mutex);
 	dev->up = false;
+	mutex_unlock(&dev->up_mutex);
 	/*
 	 * Unregisters the RDMA device, which destroys the objects of all processes and kernel
 	 * consumers while the adapter still answers.
@@ -186,35 +193,35 @@ void sgh_down(struct sgh_dev *dev)
 	sgh_fini_state(dev);
 }
 
-/* Under devlink's lock, which excludes the other callers of sgh_up() and sgh_down(). */
-static void sgh_recover_work(struct work_struct *work)
+/*
+ * Takes a lost adapter down and up again.  Under devlink's lock, which excludes the other callers
+ * of sgh_up() and sgh_down().  A function that does not answer stays down.
+ */
+int sgh_restart(struct sgh_dev *dev)
 {
-	struct sgh_dev *dev = container_of(to_delayed_work(work), struct sgh_dev, recover_work);
+	bool there = sgh_read(dev, SG_REG_MAGIC) == SG_MAGIC;
 	int ret;
 
-	devl_lock(dev->devlink);
-	if (dev->up && sgh_dead(dev)) {
-		sgh_down(dev);
-		ret = sgh_up(dev);
-		if (ret)
-			dev_err(&dev->pdev->dev, "adapter does not come up again: %d\n", ret);
-		else
-			dev_info(&dev->pdev->dev, "adapter is up again\n");
-	}
-	devl_unlock(dev->devlink);
+	sgh_down(dev);
+	ret = there ? sgh_up(dev) : -ENODEV;
+	if (ret)
+		dev_err(&dev->pdev->dev, "adapter does not come up again: %d\n", ret);
+	else
+		dev_info(&dev->pdev->dev, "adapter is up again\n");
+	return ret;
+}
+
+static void sgh_recover_work(struct work_struct *work)
+{
+	sgh_health_report(container_of(to_delayed_work(work), struct sgh_dev, recover_work));
 }
 
 /* The adapter is lost, and its users have been told. */
 void sgh_recover(struct sgh_dev *dev)
 {
 	spin_lock(&dev->recover_lock);
-	if (time_after(jiffies, dev->recover_since + SGH_RECOVER_PERIOD)) {
-		dev->recover_since = jiffies;
-		dev->recoveries = 0;
-	}
-	if (dev->may_recover && dev->recoveries < SGH_RECOVERIES &&
-	    schedule_delayed_work(&dev->recover_work, SGH_RECOVER_DELAY))
-		dev->recoveries++;
+	if (dev->may_recover)
+		schedule_delayed_work(&dev->recover_work, SGH_RECOVER_DELAY);
 	spin_unlock(&dev->recover_lock);
 }
 
@@ -259,6 +266,8 @@ static int sgh_resume(struct device *device)
 	devl_lock(dev->devlink);
 	if (dev->resume)
 		ret = sgh_up(dev);
+	if (dev->resume && !ret)
+		sgh_health_good(dev);
 	devl_unlock(dev->devlink);
 	return ret;
 }
@@ -276,6 +285,7 @@ static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	dev->pdev = pdev;
 	INIT_DELAYED_WORK(&dev->recover_work, sgh_recover_work);
 	spin_lock_init(&dev->recover_lock);
+	mutex_init(&dev->up_mutex);
 	dev->recover_since = jiffies;
 	pci_set_drvdata(pdev, dev);
 
@@ -297,6 +307,7 @@ static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		goto err_down;
 	pci_save_state(pdev); /* for sgh_slot_reset() */
+	sgh_debugfs_init(dev);
 	sgh_allow_recovery(dev);
 	return 0;
 
@@ -317,6 +328,7 @@ static void sgh_remove(struct pci_dev *pdev)
 	struct sgh_dev *dev = pci_get_drvdata(pdev);
 
 	sgh_no_recovery(dev);
+	sgh_debugfs_fini(dev);
 	sgh_devlink_fini(dev);
 	sgh_down(dev);
 	pci_clear_master(pdev);

@@ -18,6 +18,7 @@
 
 #include "qp.h"
 #include "rendezvous.h"
+#include "trace.h"
 
 #define SGH_RESET_TRIES 500 /* of 1 to 2 ms */
 
@@ -33,6 +34,7 @@ int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state)
 	cmd.mask = cpu_to_le32(SG_QP_MOD_STATE);
 	cmd.state = cpu_to_le32(state);
 	ret = sgh_admin(qp->dev, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
+	trace_sgh_qp_state(qp->dev, qp->qpn, state, ret);
 	/* Everything of a lost adapter is in error. */
 	return ret && sgh_dead(qp->dev) && state == SG_QP_ERROR ? 0 : ret;
 }

@@ -29,6 +29,7 @@
 #include <rdma/ib_umem_odp.h>
 
 #include "mr.h"
+#include "trace.h"
 
 #define SGH_ODP_BATCH 512u /* pages of one command */
 #define SGH_ODP_CHILD_SHIFT 26
@@ -336,6 +337,7 @@ static void sgh_fault_work(struct work_struct *work)
 		f->page += n;
 		f->count -= n;
 	}
+	trace_sgh_page_fault_end(f->odp->dev, f->odp->stag, f->page, f->count, min(n, 0));
 	if (f->count)
 		sgh_map_pages(f->odp, SG_MAP_FAIL, f->page, f->count, 0);
 	sgh_odp_put(f->odp);
@@ -400,13 +402,15 @@ void sgh_odp_fault(struct sgh_dev *dev, const struct sg_eqe *e)
 {
 	struct sgh_odp *odp = sgh_odp_find(dev, le32_to_cpu(e->id));
 	u64 page = le64_to_cpu(e->page);
+	bool write = le32_to_cpu(e->conn) & 1;
 	u32 count = le32_to_cpu(e->aux);
 
+	trace_sgh_page_fault(dev, le32_to_cpu(e->id), page, count, write);
 	if (!odp)
 		odp = sgh_odp_find_late(dev, e);
 	if (!odp)
 		return;
-	if (sgh_odp_later(odp, sgh_fault_work, page, count, le32_to_cpu(e->conn) & 1, true))
+	if (sgh_odp_later(odp, sgh_fault_work, page, count, write, true))
 		return;
 	sgh_map_pages(odp, SG_MAP_FAIL, page, count, 0);
 	sgh_odp_put(odp);

@@ -95,8 +95,8 @@ static bool sgh_rdv_accept(struct sgh_rdv *rdv, u32 conn, u32 psn)
 	sgh_rdv_fill(rdv, &reply, SGH_RDV_ACCEPT);
 	if (sgh_cm_command(dev, SG_ADMIN_ACCEPT, &cmd, &reply, sizeof(reply), NULL))
 		return false;
-	rdv->state = RDV_ANSWERED;
 	rdv->conn = conn;
+	sgh_rdv_set_state(rdv, RDV_ANSWERED);
 	rdv->peer_psn = psn;
 	return true;
 }
@@ -174,7 +174,7 @@ static void sgh_rdv_closed(struct sgh_rdv *rdv)
 	if (rdv->state == RDV_ANSWERED)
 		sgh_rdv_retry(rdv, 0);
 	else
-		rdv->state = RDV_LEFT;
+		sgh_rdv_set_state(rdv, RDV_LEFT);
 }
 
 /* Is it about one of our connections?  Events of a connection that has ended are ignored. */

@@ -47,6 +47,7 @@
 
 #include "cm.h"
 #include "rendezvous.h"
+#include "trace.h"
 
 #define SGH_RDV_PSN_MASK 0xffffff
 
@@ -69,10 +70,17 @@ static void sgh_rdv_later(struct sgh_rdv *rdv, u32 ms)
 	mod_delayed_work(system_unbound_wq, &rdv->work, msecs_to_jiffies(ms));
 }
 
+void sgh_rdv_set_state(struct sgh_rdv *rdv, enum sgh_rdv_state state)
+{
+	if (rdv->state != state)
+		trace_sgh_rdv_state(rdv->qp->dev, rdv->qp->qpn, rdv->conn, rdv->state, state);
+	rdv->state = state;
+}
+
 /* Back to waiting, for a connection or a request, after a failure. */
 void sgh_rdv_retry(struct sgh_rdv *rdv, u32 pause)
 {
-	rdv->state = RDV_WAITING;
+	sgh_rdv_set_state(rdv, RDV_WAITING);
 	rdv->conn = 0;
 	rdv->next_call = ktime_add_ms(ktime_get(), pause);
 	sgh_rdv_later(rdv, pause);
@@ -92,7 +100,7 @@ void sgh_rdv_fail(struct sgh_rdv *rdv, const char *why)
 	struct sg_cmd_modify_qp cmd = {};
 
 	ibdev_dbg(rdv->qp->ibqp.device, "queue pair %u: %s\n", rdv->qp->qpn, why);
-	rdv->state = RDV_LEFT;
+	sgh_rdv_set_state(rdv, RDV_LEFT);
 	cmd.qpn = cpu_to_le32(rdv->qp->qpn);
 	cmd.mask = cpu_to_le32(SG_QP_MOD_STATE | SG_QP_MOD_UNREACHABLE);
 	cmd.state = cpu_to_le32(SG_QP_ERROR);
@@ -101,7 +109,7 @@ void sgh_rdv_fail(struct sgh_rdv *rdv, const char *why)
 
 void sgh_rdv_up(struct sgh_rdv *rdv)
 {
-	rdv->state = RDV_UP;
+	sgh_rdv_set_state(rdv, RDV_UP);
 	if (!sgh_rdv_psn_ok(rdv, rdv->peer_psn))
 		sgh_rdv_fail(rdv, "the peer expects another PSN");
 }
@@ -137,8 +145,8 @@ static void sgh_rdv_call(struct sgh_rdv *rdv)
 		sgh_rdv_retry(rdv, sgh_rdv_pause(rdv));
 		return;
 	}
-	rdv->state = RDV_CALLING;
 	rdv->conn = le32_to_cpu(rsp.id);
+	sgh_rdv_set_state(rdv, RDV_CALLING);
 }
 
 static ktime_t sgh_rdv_patience(const struct sgh_rdv *rdv)
@@ -318,7 +326,7 @@ int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr)
 	if (qp->conn)
 		ret = -EISCONN;
 	else
-		rdv->state = RDV_WAITING;
+		sgh_rdv_set_state(rdv, RDV_WAITING);
 	spin_unlock(&dev->cm_lock);
 	if (!ret && rdv->active)
 		sgh_rdv_later(rdv, 0);
@@ -353,7 +361,7 @@ void sgh_rdv_stop(struct sgh_qp *qp)
 	struct sgh_rdv *rdv = qp->rdv;
 
 	if (rdv) {
-		rdv->state = RDV_OFF;
+		sgh_rdv_set_state(rdv, RDV_OFF);
 		rdv->conn = 0;
 		rdv->local.port = 0;
 		sgh_port_release(rdv->held);

@@ -92,6 +92,7 @@ struct sgh_rdv {
 	ktime_t deadline;
 };
 
+void sgh_rdv_set_state(struct sgh_rdv *rdv, enum sgh_rdv_state state);
 void sgh_rdv_retry(struct sgh_rdv *rdv, u32 pause);
 u32 sgh_rdv_pause(struct sgh_rdv *rdv);
 void sgh_rdv_fail(struct sgh_rdv *rdv, const char *why);

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Counters for "rdma statistic" and details for "rdma resource show".  SG_STATS determines names
- * and order.
+ * Counters for "rdma statistic" of the port and of regions.  SG_STATS determines names and order.
  */
 #include <net/netlink.h>
 #include <rdma/rdma_netlink.h>
 
-#include "cq.h"
-#include "mr.h"
-#include "qp.h"
-#include "srq.h"
+#include "dev.h"
 #include "stats.h"
 
 static const struct rdma_stat_desc sgh_stat_descs[] = {
@@ -73,80 +69,4 @@ int sgh_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 	}
 	nla_nest_end(msg, table);
 	return 0;
-}
-
-/* Adds the driver's part of a resource: pairs of a name and a number. */
-struct sgh_detail {
-	const char *name;
-	u32 value;
-};
-
-static int sgh_put_details(struct sk_buff *msg, const struct sgh_detail *d, int n)
-{
-	struct nlattr *table;
-	int i;
-
-	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
-	if (!table)
-		return -EMSGSIZE;
-	for (i = 0; i < n; i++) {
-		if (rdma_nl_put_driver_u32(msg, d[i].name, d[i].value)) {
-			nla_nest_cancel(msg, table);
-			return -EMSGSIZE;
-		}
-	}
-	nla_nest_end(msg, table);
-	return 0;
-}
-
-int sgh_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp)
-{
-	const struct sgh_qp *qp = to_sgh_qp(ibqp);
-	const struct sgh_detail d[] = {
-		{ "sq_entries", qp->sq.entries },
-		{ "sq_stride", 1u << qp->sq.stride_shift },
-		{ "rq_entries", qp->rq.entries },
-		{ "rq_stride", 1u << qp->rq.stride_shift },
-		{ "max_inline", qp->max_inline },
-		{ "srqn", ibqp->srq ? to_sgh_srq(ibqp->srq)->srqn : 0 },
-	};
-
-	return sgh_put_details(msg, d, ARRAY_SIZE(d));
-}
-
-int sgh_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq)
-{
-	const struct sgh_cq *cq = to_sgh_cq(ibcq);
-	const struct sgh_detail d[] = {
-		{ "entries", cq->ring.entries },
-		{ "eqn", cq->eq->eqn },
-		{ "vector", cq->eq->vector },
-	};
-
-	return sgh_put_details(msg, d, ARRAY_SIZE(d));
-}
-
-int sgh_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr)
-{
-	const struct sgh_mr *mr = to_sgh_mr(ibmr);
-	const struct sgh_detail d[] = {
-		{ "access", mr->access },	{ "page_size", ibmr->page_size },
-		{ "max_pages", mr->max_pages }, { "hash_alg", mr->hash_alg },
-		{ "mem_type", mr->mem_type },	{ "mem_mode", mr->mem_mode },
-	};
-
-	return sgh_put_details(msg, d, ARRAY_SIZE(d));
-}
-
-int sgh_fill_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq)
-{
-	const struct sgh_srq *srq = to_sgh_srq(ibsrq);
-	const struct sgh_detail d[] = {
-		{ "number", srq->srqn },
-		{ "entries", srq->wq.entries },
-		{ "stride", 1u << srq->wq.stride_shift },
-		{ "max_sge", srq->wq.max_sge },
-	};
-
-	return sgh_put_details(msg, d, ARRAY_SIZE(d));
 }

@@ -45,6 +45,8 @@ lint.py        reports of the driver checker
 timeline.py    trace: what adapters do, on one time line
 timeline_tap.py    its source: the keepers' taps, QEMU's trace events
 timeline_lines.py  the adapter's trace events as data
+timeline_guest.py  tracepoints of the guests on it
+timeline_clock.py  the guests' clocks in terms of the host's
 timeline_html.py   the time line as a page
 timeline_perfetto.py   the same for Perfetto
 guest_reads.py what a command in a VM prints, with bounds

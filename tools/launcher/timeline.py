@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from . import agent, options, timeline_html, timeline_perfetto
+from . import agent, options, timeline_guest, timeline_html, timeline_perfetto
 from .errors import EXEC_FAILED, LabError, UsageError
 from .state import LabFolder
 from .timeline_lines import KINDS
@@ -50,6 +50,11 @@ def add(parser):
         default=EVENTS_DEFAULT,
         metavar="N",
         help="keep so many events of all VMs, the first ones [%(default)s]",
+    )
+    parser.add_argument(
+        "--guest",
+        action="store_true",
+        help="also the tracepoints of the VMs' kernels: the driver's, rdma_cma's, the RDMA core's",
     )
     parser.set_defaults(command=[])
     whole = parser.parse_known_args
@@ -133,7 +138,7 @@ def _wait(taps, seconds, end):
         end.asked.wait(min(left, LOOK_EVERY))
 
 
-def _notes(taps):
+def _notes(taps, guests):
     """What the reader has to know, as sentences: first of all what is missing."""
     capture = taps.capture
     if taps.full.is_set():
@@ -151,9 +156,11 @@ def _notes(taps):
             yield "%d events %s of %s are unknown to this launcher." % (count, event, name)
     for problem in taps.problems:
         yield problem[:1].upper() + problem[1:] + "."
+    for guest in guests:
+        yield from guest.notes()
 
 
-def result_of(taps, args, status):
+def result_of(taps, args, status, guests=()):
     """All that was found; the events are still objects."""
     events = taps.capture.sorted()
     began = min([int(taps.began * 1e6), *(event.time for event in events[:1])])
@@ -169,7 +176,7 @@ def result_of(taps, args, status):
         "command": " ".join(args.command),
         "command_vm": args.vms[0] if args.command else None,
         "status": status,
-        "notes": list(_notes(taps)),
+        "notes": list(_notes(taps, guests)),
         "vms": {
             name: {
                 "events": sum(kinds[name].values()),
@@ -179,6 +186,7 @@ def result_of(taps, args, status):
             }
             for name in taps.names
         },
+        "clocks": {guest.name: guest.result() for guest in guests},
         "events": events,
     }
 
@@ -211,29 +219,33 @@ def summary(result, files):
     for name, vm in result["vms"].items():
         kinds = ", ".join("%d %s" % (count, kind) for kind, count in vm["kinds"].items())
         lines.append("%s: %d events%s" % (name, vm["events"], ": " + kinds if kinds else ""))
+    for name, clock in result["clocks"].items():
+        lines.append("%s: %s" % (name, timeline_html.clock_text(clock)))
     lines += result["notes"]
     lines += ["written: %s" % file for file in files]
     return "\n".join(lines)
 
 
 def record(folder, args):
-    """Records; (Taps, status of the command or None)."""
+    """Records; (Taps, status of the command or None, the guests)."""
     status = None
     shown = sys.stderr if args.json else sys.stdout
-    with End() as end, Taps(folder, args.vms, args.limit) as taps:
+    guests = timeline_guest.Guests(folder, args.vms if args.guest else ())
+    with End() as end, guests, Taps(folder, args.vms, args.limit) as taps:
         if args.command:
             status = _command(folder, args, end, shown)
         else:
             _wait(taps, args.seconds, end)
-    return taps, status
+    guests.merge(taps)
+    return taps, status, guests.guests
 
 
 def run(args, emit):
     folder = LabFolder(args.lab)
     folder.require()
     _check(folder, args)
-    taps, status = record(folder, args)
-    result = result_of(taps, args, status)
+    taps, status, guests = record(folder, args)
+    result = result_of(taps, args, status, guests)
     files = []
     for path, content in (
         (args.html, timeline_html.page),

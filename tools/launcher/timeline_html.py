@@ -5,12 +5,12 @@ with a column for each VM.  It needs no network, and without scripts only its fi
 import collections
 
 from .pages import attribute, document, row, text
-from .timeline_lines import KINDS
+from .timeline_lines import GUEST, KINDS
 
 COLOURS = {
     **{"register": "#8a8a8a", "command": "#7b4fb5", "doorbell": "#c77700", "fetch": "#2f7d32"},
     **{"sent": "#1565c0", "received": "#00a3b4", "completion": "#ad1457"},
-    **{"interrupt": "#5d4037", "state": "#455a64", "error": "#d50000"},
+    **{"interrupt": "#5d4037", "state": "#455a64", "guest": "#6d8f00", "error": "#d50000"},
 }
 WIDTH, NAMES, LANE, TOP = 1200, 190, 22, 26  # of the picture, in its units
 TICKS = 10
@@ -40,12 +40,22 @@ def lane_of(event):
 def lanes(events):
     """{(VM, adapter, queue pair or None): name}, those of a VM together, its adapter's first."""
     found = {lane_of(event) for event in events}
-    single = len({adapter for _, adapter, _ in found} - {"r0"}) == 0
+    single = len({adapter for _, adapter, _ in found} - {"r0", GUEST}) == 0
     names = {}
     for vm, adapter, qp in sorted(found, key=lambda lane: (lane[0], lane[1], lane[2] or 0)):
+        if adapter == GUEST:
+            names[vm, adapter, qp] = "%s, %s" % (vm, GUEST)
+            continue
         whose = vm if single else "%s %s" % (vm, adapter)
         names[vm, adapter, qp] = "%s, %s" % (whose, "adapter" if qp is None else "qp %d" % qp)
     return names
+
+
+def clock_text(clock):
+    """How well a guest's times are known."""
+    if clock["bound_us"] is None:
+        return "no tracepoint of the guest is on the time line"
+    return "times of the guest are known to within %.0f us" % max(1, clock["bound_us"])
 
 
 def _counts(result):
@@ -111,7 +121,8 @@ def _table(events, names, begin, vms):
     for event in events:
         lane, passed = at[lane_of(event)], event.time - before
         before = event.time
-        where = "" if event.qp is not None else text(event.adapter) + " "
+        bare = event.qp is not None or event.adapter == GUEST
+        where = "" if bare else text(event.adapter) + " "
         cell = '<td style="color:%s"><b>%s</b> %s%s</td>' % (
             COLOURS[event.kind],
             event.kind,
@@ -135,6 +146,8 @@ def page(result):
     hidden = [*KINDS, *("l%d" % number for number in range(len(names)))]
     css = STYLE + "\n".join("#events.no-%s .%s { display: none }" % (x, x) for x in hidden)
     parts = ["<p>Lab %s, from %s. %s</p>" % tuple(map(text, _heading(result)))]
+    for name, clock in result["clocks"].items():
+        parts.append("<p>%s: %s.</p>" % (text(name), text(clock_text(clock))))
     parts += ['<p class="note">%s</p>' % text(note) for note in result["notes"]]
     parts += _counts(result)
     if events:

@@ -19,8 +19,10 @@ KINDS = {
     "completion": "the adapter writes a completion",
     "interrupt": "the adapter sends an interrupt",
     "state": "a queue pair, a connection or the adapter changes its state",
+    "guest": "a tracepoint of the guest's kernel (--guest)",
     "error": "a mistake of the guest or the peer, or a queue pair goes to TERMINATE or ERROR",
 }
+GUEST = "guest"  # the lane of a VM's kernel, in the place of an adapter
 # Each event of the adapter, and what it tells; None: its text says.
 EVENTS = {
     "staghorn_guest": "error",

@@ -8,6 +8,7 @@ queue pair overlap, so they are asynchronous ones, with an id of their own.
 import json
 
 from .timeline_html import lane_of, lanes
+from .timeline_lines import GUEST
 
 HALF = 1 << 31  # indices run freely, modulo 2^32
 
@@ -57,7 +58,7 @@ def _metadata(names, vms):
         for tid, lane in enumerate(mine, 1):
             places[lane] = {"pid": pid, "tid": tid}
             title = names[lane].partition(", ")[2]
-            if lane[1] != "r0":
+            if lane[1] not in ("r0", GUEST):
                 title = "%s %s" % (lane[1], title)
             for key, value in (("thread_name", {"name": title}), ("thread_sort_index", {})):
                 value = value or {"sort_index": tid}
@@ -109,6 +110,7 @@ def text(result):
         "lab": result["lab"],
         "began": result["began"],
         "clock": "CLOCK_REALTIME of the host, microseconds since began",
+        "guest clocks": result["clocks"],
         "notes": result["notes"],
     }
     whole = {"traceEvents": records(result), "displayTimeUnit": "ns", "otherData": about}
