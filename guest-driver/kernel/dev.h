@@ -60,7 +60,10 @@ struct sgh_dev {
 	unsigned long recover_since;
 	unsigned int recoveries;
 	struct delayed_work recover_work;
-	bool resume; /* it was up when it was suspended */
+	/* The next two are written under devlink's lock. */
+	bool recovering;       /* it was taken down and did not come up yet */
+	unsigned int failures; /* attempts since it was up */
+	bool resume;	       /* it was up, or recovering, when it was suspended */
 	struct sgh_caps caps;
 	u8 mac[ETH_ALEN];
 	u64 guid;
@@ -85,6 +88,7 @@ struct sgh_dev {
 
 	u32 num_ceqs;
 	struct sgh_eq *ceqs; /* eqn i + 1 */
+	u64 lost_irqs;	     /* found by the health check, which alone writes it */
 
 	struct mutex id_mutex; /* numbers are in the tables while the adapter uses them */
 	struct xarray qps;     /* by number */
@@ -184,7 +188,7 @@ static inline void sgh_doorbell(struct sgh_dev *dev, u32 offset, u32 low, u32 hi
 #define SGH_RECOVERIES 3
 #define SGH_RECOVER_PERIOD (60 * HZ)
 #define SGH_RECOVER_DELAY (HZ / 2)
-void sgh_recover(struct sgh_dev *dev);
+bool sgh_recover(struct sgh_dev *dev);
 int sgh_up(struct sgh_dev *dev);
 void sgh_down(struct sgh_dev *dev);
 

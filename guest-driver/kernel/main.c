@@ -9,7 +9,8 @@
  *
  * An adapter that is lost (it failed, somebody reset it, the machine was restored from a snapshot)
  * is taken down and up again, from recover_work: after the users of the old RDMA device were told,
- * there is a new and empty one.  An adapter that does not stay up is left alone.  Suspend and
+ * there is a new and empty one.  If it does not answer, or does not come up, that is tried again
+ * after longer and longer times.  An adapter that does not stay up is left alone.  Suspend and
  * resume do the same on purpose.
  */
 #include <linux/dma-mapping.h>
@@ -41,6 +42,7 @@ static void sgh_init_state(struct sgh_dev *dev)
 	dev->flags = 0;
 	dev->aeq_stalled = false;
 	dev->fatal_told = false;
+	dev->lost_irqs = 0;
 	dev->net_stopping = true; /* until sgh_net_init() */
 }
 
@@ -161,6 +163,8 @@ int sgh_up(struct sgh_dev *dev)
 	if (ret)
 		goto err_stop;
 	dev->up = true;
+	dev->recovering = false;
+	WRITE_ONCE(dev->failures, 0);
 	return 0;
 
 err_stop:
@@ -186,36 +190,70 @@ void sgh_down(struct sgh_dev *dev)
 	sgh_fini_state(dev);
 }
 
+/*
+ * Whether a lost adapter certainly accesses no memory.  The reset of sgh_fatal() did not arrive if
+ * the function was unreachable; once it answers again, it goes on where it was.
+ */
+static bool sgh_silence(struct sgh_dev *dev)
+{
+	sgh_write(dev, SG_REG_CTRL, SG_CTRL_RESET);
+	return sgh_read(dev, SG_REG_CTRL) != ~0u;
+}
+
+static void sgh_try_recovery(struct sgh_dev *dev)
+{
+	int ret;
+
+	if (dev->up) {
+		/* The rings are freed under an unreachable adapter only when it is given up. */
+		if (!sgh_silence(dev)) {
+			WRITE_ONCE(dev->failures, dev->failures + 1);
+			if (sgh_recover(dev))
+				return;
+		}
+		sgh_down(dev);
+		dev->recovering = true;
+	}
+	ret = sgh_up(dev);
+	if (!ret) {
+		dev_info(&dev->pdev->dev, "adapter is up again\n");
+		return;
+	}
+	dev_err(&dev->pdev->dev, "adapter does not come up again: %d\n", ret);
+	WRITE_ONCE(dev->failures, dev->failures + 1);
+	sgh_recover(dev);
+}
+
 /* Under devlink's lock, which excludes the other callers of sgh_up() and sgh_down(). */
 static void sgh_recover_work(struct work_struct *work)
 {
 	struct sgh_dev *dev = container_of(to_delayed_work(work), struct sgh_dev, recover_work);
-	int ret;
 
 	devl_lock(dev->devlink);
-	if (dev->up && sgh_dead(dev)) {
-		sgh_down(dev);
-		ret = sgh_up(dev);
-		if (ret)
-			dev_err(&dev->pdev->dev, "adapter does not come up again: %d\n", ret);
-		else
-			dev_info(&dev->pdev->dev, "adapter is up again\n");
-	}
+	if (dev->up ? sgh_dead(dev) : dev->recovering)
+		sgh_try_recovery(dev);
 	devl_unlock(dev->devlink);
 }
 
-/* The adapter is lost, and its users have been told. */
-void sgh_recover(struct sgh_dev *dev)
+/*
+ * The adapter is lost, and its users have been told.  Returns whether there will be an attempt to
+ * bring it up again.
+ */
+bool sgh_recover(struct sgh_dev *dev)
 {
+	unsigned long delay = SGH_RECOVER_DELAY << 2 * min(READ_ONCE(dev->failures), 3U);
+	bool will;
+
 	spin_lock(&dev->recover_lock);
 	if (time_after(jiffies, dev->recover_since + SGH_RECOVER_PERIOD)) {
 		dev->recover_since = jiffies;
 		dev->recoveries = 0;
 	}
-	if (dev->may_recover && dev->recoveries < SGH_RECOVERIES &&
-	    schedule_delayed_work(&dev->recover_work, SGH_RECOVER_DELAY))
+	will = dev->may_recover && dev->recoveries < SGH_RECOVERIES;
+	if (will && schedule_delayed_work(&dev->recover_work, delay))
 		dev->recoveries++;
 	spin_unlock(&dev->recover_lock);
+	return will;
 }
 
 /* Called when devlink is there.  Starts the recovery of an adapter that was lost before. */
@@ -243,7 +281,7 @@ static int sgh_suspend(struct device *device)
 
 	cancel_delayed_work_sync(&dev->recover_work);
 	devl_lock(dev->devlink);
-	dev->resume = dev->up;
+	dev->resume = dev->up || dev->recovering;
 	sgh_down(dev);
 	devl_unlock(dev->devlink);
 	pci_clear_master(dev->pdev);
