@@ -82,7 +82,10 @@ struct sgh_dev {
 	struct delayed_work recover_work;
 	struct devlink_health_reporter *reporter;
 	struct sgh_loss loss;
-	bool resume; /* it was up when it was suspended */
+	/* The next two are written under devlink's lock. */
+	bool recovering;       /* it was taken down and did not come up yet */
+	unsigned int failures; /* attempts since it was up */
+	bool resume;	       /* it was up, or recovering, when it was suspended */
 	struct sgh_caps caps;
 	u8 mac[ETH_ALEN];
 	u64 guid;
@@ -107,6 +110,7 @@ struct sgh_dev {
 
 	u32 num_ceqs;
 	struct sgh_eq *ceqs; /* eqn i + 1 */
+	u64 lost_irqs;	     /* found by the health check, which alone writes it */
 
 	struct mutex id_mutex; /* numbers are in the tables while the adapter uses them */
 	struct xarray qps;     /* by number */

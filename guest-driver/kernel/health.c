@@ -225,10 +225,10 @@ static int sgh_health_recover(struct devlink_health_reporter *reporter, void *ct
 		NL_SET_ERR_MSG_MOD(extack, "the function is being reset or removed");
 		return -EBUSY;
 	}
-	if (ctx && (!dev->up || !sgh_recovery_due(dev))) {
+	if (ctx && (!(dev->up || dev->recovering) || !sgh_recovery_due(dev))) {
 		dev_err(&dev->pdev->dev,
 			"adapter is left alone; \"devlink health recover\" starts it\n");
-		return -ECANCELED;
+		return -EIO;
 	}
 	return sgh_restart(dev);
 }
@@ -254,17 +254,26 @@ static const struct devlink_health_reporter_ops sgh_health_ops = {
 	.test = sgh_health_test,
 };
 
-/* From recover_work: nobody who waits for it holds devlink's lock. */
-void sgh_health_report(struct sgh_dev *dev)
-{
-	if (sgh_dead(dev)) /* not if it was reloaded meanwhile */
-		devlink_health_report(dev->reporter, dev->loss.why, dev);
-}
-
 /* The adapter is up again by other means.  Under devlink's lock. */
 void sgh_health_good(struct sgh_dev *dev)
 {
 	devlink_health_reporter_state_update(dev->reporter, DEVLINK_HEALTH_REPORTER_STATE_HEALTHY);
+}
+
+/*
+ * From recover_work: nobody who waits for it holds devlink's lock.  devlink cancels what is
+ * reported before an earlier loss is recovered, so further attempts go without it.
+ */
+void sgh_health_report(struct sgh_dev *dev)
+{
+	if (!sgh_dead(dev)) /* it was reloaded meanwhile */
+		return;
+	if (devlink_health_report(dev->reporter, dev->loss.why, dev) != -ECANCELED)
+		return;
+	devl_lock(dev->devlink);
+	if (!sgh_health_recover(dev->reporter, dev, NULL))
+		sgh_health_good(dev);
+	devl_unlock(dev->devlink);
 }
 
 /* Before devlink is registered.  There is no grace period: sgh_recovery_due() has the limit. */

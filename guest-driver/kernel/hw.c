@@ -24,6 +24,7 @@
 #define SGH_RESET_US (5 * USEC_PER_SEC)
 #define SGH_ADMIN_SECONDS 30
 #define SGH_HEALTH_PERIOD (2 * HZ)
+#define SGH_DESTROY_TRIES 2
 
 static int sgh_errno(u8 status)
 {
@@ -192,8 +193,10 @@ static void sgh_health_work(struct work_struct *work)
 		sgh_fatal(dev, "it reports a fatal error");
 	else if (!(status & SG_STATUS_READY))
 		sgh_fatal(dev, "somebody else has reset it");
-	else
-		schedule_delayed_work(&dev->health_work, SGH_HEALTH_PERIOD);
+	if (sgh_dead(dev))
+		return;
+	sgh_eq_check_all(dev);
+	schedule_delayed_work(&dev->health_work, SGH_HEALTH_PERIOD);
 }
 
 /* From now on a silent or failed adapter is detected even without commands. */
@@ -430,11 +433,19 @@ int sgh_admin_id(struct sgh_dev *dev, u8 opcode, u32 id, struct sg_admin_rsp *rs
 	return sgh_admin(dev, opcode, &cmd, sizeof(cmd), rsp);
 }
 
-/* A lost adapter was reset and holds no objects, so destruction has succeeded. */
+/*
+ * A lost adapter was reset and holds no objects, so destruction has succeeded.  Kernel consumers
+ * ignore a failure, and the object would stay for ever, so what should not fail is tried again.
+ */
 int sgh_admin_destroy(struct sgh_dev *dev, u8 opcode, u32 id)
 {
-	int ret = sgh_admin_id(dev, opcode, id, NULL);
+	int ret, i;
 
+	for (i = 0; i < SGH_DESTROY_TRIES; i++) {
+		ret = sgh_admin_id(dev, opcode, id, NULL);
+		if (!ret || ret == -EBUSY || sgh_dead(dev))
+			break;
+	}
 	if (ret && sgh_dead(dev))
 		return 0;
 	/* A process can cause "busy" itself. */

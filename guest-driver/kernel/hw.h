@@ -46,6 +46,9 @@ struct sgh_eq {
 	u32 ci;
 	u32 eqn;
 	u32 vector;
+	/* Of the last health check: was there an unread entry, and where? */
+	bool was_unread;
+	u32 checked_ci;
 };
 
 /* One interrupt vector; vector 0 also serves the async events. */
@@ -105,6 +108,7 @@ void sgh_eq_fini(struct sgh_dev *dev);
 int sgh_irq_init(struct sgh_dev *dev);
 void sgh_irq_fini(struct sgh_dev *dev);
 int sgh_irq_test(struct sgh_dev *dev);
+void sgh_eq_check_all(struct sgh_dev *dev);
 int sgh_ceq_init(struct sgh_dev *dev);
 void sgh_ceq_fini(struct sgh_dev *dev);
 void sgh_ceq_sync(struct sgh_dev *dev, struct sgh_eq *eq);

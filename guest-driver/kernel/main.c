@@ -9,8 +9,9 @@
  *
  * An adapter that is lost (it failed, somebody reset it, the machine was restored from a snapshot)
  * is reported to devlink by recover_work, after its users were told.  devlink's health reporter
- * (health.c) takes it down and up again: then there is a new and empty RDMA device.  An adapter
- * that does not stay up is left alone.  Suspend and resume do the same on purpose.
+ * (health.c) takes it down and up again: then there is a new and empty RDMA device.  If it does not
+ * answer, or does not come up, that is tried again after longer and longer times.  An adapter that
+ * does not stay up is left alone.  Suspend and resume do the same on purpose.
  */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
@@ -44,6 +45,7 @@ static void sgh_init_state(struct sgh_dev *dev)
 	dev->flags = 0;
 	dev->aeq_stalled = false;
 	dev->fatal_told = false;
+	dev->lost_irqs = 0;
 	dev->net_stopping = true; /* until sgh_net_init() */
 }
 
@@ -166,6 +168,8 @@ int sgh_up(struct sgh_dev *dev)
 	mutex_lock(&dev->up_mutex);
 	dev->up = true;
 	mutex_unlock(&dev->up_mutex);
+	dev->recovering = false;
+	WRITE_ONCE(dev->failures, 0);
 	return 0;
 
 err_stop:
@@ -194,20 +198,47 @@ void sgh_down(struct sgh_dev *dev)
 }
 
 /*
+ * Whether a lost adapter certainly accesses no memory.  The reset of sgh_fatal() did not arrive if
+ * the function was unreachable; once it answers again, it goes on where it was.
+ */
+static bool sgh_silence(struct sgh_dev *dev)
+{
+	sgh_write(dev, SG_REG_CTRL, SG_CTRL_RESET);
+	return sgh_read(dev, SG_REG_CTRL) != ~0u;
+}
+
+/* An attempt has failed.  Returns whether there will be another one. */
+static bool sgh_try_later(struct sgh_dev *dev)
+{
+	WRITE_ONCE(dev->failures, dev->failures + 1);
+	if (dev->recoveries == SGH_RECOVERIES)
+		return false;
+	sgh_recover(dev);
+	return true;
+}
+
+/*
  * Takes a lost adapter down and up again.  Under devlink's lock, which excludes the other callers
- * of sgh_up() and sgh_down().  A function that does not answer stays down.
+ * of sgh_up() and sgh_down().
  */
 int sgh_restart(struct sgh_dev *dev)
 {
-	bool there = sgh_read(dev, SG_REG_MAGIC) == SG_MAGIC;
 	int ret;
 
-	sgh_down(dev);
-	ret = there ? sgh_up(dev) : -ENODEV;
-	if (ret)
+	if (dev->up) {
+		/* The rings are freed under an unreachable adapter only when it is given up. */
+		if (!sgh_silence(dev) && sgh_try_later(dev))
+			return -EAGAIN;
+		sgh_down(dev);
+		dev->recovering = true;
+	}
+	ret = sgh_up(dev);
+	if (ret) {
 		dev_err(&dev->pdev->dev, "adapter does not come up again: %d\n", ret);
-	else
+		sgh_try_later(dev);
+	} else {
 		dev_info(&dev->pdev->dev, "adapter is up again\n");
+	}
 	return ret;
 }
 
@@ -216,12 +247,14 @@ static void sgh_recover_work(struct work_struct *work)
 	sgh_health_report(container_of(to_delayed_work(work), struct sgh_dev, recover_work));
 }
 
-/* The adapter is lost, and its users have been told. */
+/* The adapter is lost, and its users have been told; or an attempt to recover it has failed. */
 void sgh_recover(struct sgh_dev *dev)
 {
+	unsigned long delay = SGH_RECOVER_DELAY << 2 * min(READ_ONCE(dev->failures), 3U);
+
 	spin_lock(&dev->recover_lock);
 	if (dev->may_recover)
-		schedule_delayed_work(&dev->recover_work, SGH_RECOVER_DELAY);
+		schedule_delayed_work(&dev->recover_work, delay);
 	spin_unlock(&dev->recover_lock);
 }
 
@@ -250,7 +283,7 @@ static int sgh_suspend(struct device *device)
 
 	cancel_delayed_work_sync(&dev->recover_work);
 	devl_lock(dev->devlink);
-	dev->resume = dev->up;
+	dev->resume = dev->up || dev->recovering;
 	sgh_down(dev);
 	devl_unlock(dev->devlink);
 	pci_clear_master(dev->pdev);

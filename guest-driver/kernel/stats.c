@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Counters for "rdma statistic" of the port and of regions.  SG_STATS determines names and order.
+ * Counters for "rdma statistic" of the port and of regions.  SG_STATS determines names and order of
+ * those of the adapter; behind them are those of the driver.
  */
 #include <net/netlink.h>
 #include <rdma/rdma_netlink.h>
@@ -12,9 +13,12 @@ static const struct rdma_stat_desc sgh_stat_descs[] = {
 #define X(counter, where) { .name = #counter },
 	SG_STATS(X)
 #undef X
+		{ .name = "lost_interrupts" },
 };
 
-static_assert(sizeof(struct sg_stats) == ARRAY_SIZE(sgh_stat_descs) * sizeof(__le64));
+#define SGH_ADAPTER_STATS (ARRAY_SIZE(sgh_stat_descs) - 1)
+
+static_assert(sizeof(struct sg_stats) == SGH_ADAPTER_STATS * sizeof(__le64));
 
 struct rdma_hw_stats *sgh_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
 {
@@ -25,7 +29,7 @@ struct rdma_hw_stats *sgh_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
 int sgh_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
 {
 	struct sgh_dev *dev = to_sgh(ibdev);
-	__le64 raw[ARRAY_SIZE(sgh_stat_descs)];
+	__le64 raw[SGH_ADAPTER_STATS];
 	int ret, i;
 
 	if (port != 1)
@@ -35,6 +39,7 @@ int sgh_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 p
 		return ret;
 	for (i = 0; i < ARRAY_SIZE(raw); i++)
 		stats->value[i] = le64_to_cpu(raw[i]);
+	stats->value[SGH_ADAPTER_STATS] = READ_ONCE(dev->lost_irqs);
 	return stats->num_counters;
 }
 
