@@ -287,8 +287,8 @@ static T_UNUSED unsigned t_seeds(unsigned all, unsigned sanitized)
     return n / 8 > 100 ? n / 8 : 100;
 }
 
-/* For a loop over everything: 1 if all are tried, otherwise every how many-th.  The argument is what
-   sanitizers, which make each try slow, need less of. */
+/* For a loop over everything: 1 if all are tried, otherwise every how many-th.  Sanitizers make each
+   try slow; with them every `sanitized`-th is tried. */
 static T_UNUSED unsigned t_stride(unsigned sanitized)
 {
     unsigned n = t_not_sanitized() ? 1 : sanitized;

@@ -152,8 +152,8 @@ build_variant() {
 
 # A binary is for this compiler and these versions of libraries.
 host=$(gcc --version | head -n 1
-    dpkg-query -W -f '${Package} ${Version}\n' 'libglib2.0-*' 'libpixman-1-*' 'libslirp*' 'libfdt*' \
-        libc6 2>&1 | sort)
+    dpkg-query -W -f '${Package} ${Version}\n' 'libglib2.0-*' 'libpixman-1-*' 'libslirp*' \
+        'libfdt*' libc6 2>&1 | sort)
 
 for variant in "${@:-plain}"; do
     case $variant in

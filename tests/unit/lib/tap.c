@@ -209,7 +209,7 @@ static void passes(void)
     T_TRUE(true);
 }
 
-/* What a program whose second case takes long prints as its plan: the first octets of its output. */
+/* What a program whose second case takes long prints first: its plan, or what it leaves out. */
 static void plan_of(const char *how_much, char plan[4])
 {
     static const struct t_case two[] = {
