@@ -2,17 +2,11 @@
 /*
  * A driver of the adapter in user space, through VFIO: README.md explains it step by step.
  *
- *     vfio_driver DEVICE ADDRESS/BITS loop                  two queue pairs of this adapter
- *     vfio_driver DEVICE ADDRESS/BITS serve PORT            the server of an ordinary rping -c
- *     vfio_driver DEVICE ADDRESS/BITS connect PEER PORT     the client of an ordinary rping -s
- *     vfio_driver DEVICE ADDRESS/BITS unmapped              DMA to memory that is not mapped
- *
  * The program has one thread and one command under way, and gives up at the first failure.
  */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <err.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/pci_regs.h>
 #include <linux/vfio.h>
@@ -36,20 +30,16 @@
 enum {
     VECTORS = 2, /* 0: async events and the admin queue, 1: completions */
     EQN = 1,
-    ADMIN_ENTRIES = 32,
-    EQ_ENTRIES = 64,
-    CQ_ENTRIES = 64,
-    QP_ENTRIES = 16,
-    STRIDE = 64, /* holds a header and one element */
+    STRIDE = 64,  /* of send and receive queues: holds a header and one element */
+    ENTRIES = 64, /* of all queues */
     ENDS = 2,
-    DATA = 4096, /* octets of a buffer */
-    RPING_PORT = 7174,
+    DATA = 4096,     /* octets of each buffer */
     RPING_SIZE = 64, /* what rping -s has room for */
-    EXCHANGES = 3,
     MESSAGE = 16,
+    EXCHANGES = 3,
     IRQ_MS = 5000,
-    COMMAND_S = 30,
     WAIT_MS = 60000,
+    COMMAND_S = 30,
     POOL = 1 << 20,
 };
 /* Where the pool begins in the adapter's addresses: the program chooses, the IOMMU translates. */
@@ -60,7 +50,6 @@ enum {
 #define LE32(x) sg_to_le32((uint32_t)(x))
 #define LE64(x) sg_to_le64((uint64_t)(x))
 
-/* A ring of one of the queues. */
 struct vx_ring {
     uint8_t *mem;
     uint32_t entries, stride, prod, cons;
@@ -76,9 +65,9 @@ struct vx_end {
     uint32_t qpn;
     struct vx_ring sq, rq;
     struct vx_data *data;
-    int status;      /* of the first failed completion */
-    bool up, closed; /* the connection */
-    uint64_t remote; /* what the peer's last message names */
+    int status;          /* of the first failed completion */
+    uint32_t up, closed; /* flags of the connection */
+    uint64_t remote;     /* what the peer's last message names */
     uint32_t rkey, size;
 };
 
@@ -89,24 +78,20 @@ static struct {
     size_t used;
     struct vx_ring asq, acq, aeq, eq, cq;
     struct sg_cq_record *record;
-    uint32_t pd, stag, cqn, listener, request; /* request: a connection that is not answered */
-    bool requested;
+    uint32_t pd, stag, cqn, listener;
+    uint32_t request;     /* a connection that is not answered */
     struct vx_data *data; /* the region: one for each end */
     struct sg_sockaddr address;
-    uint8_t prefix_len;
+    uint8_t bits; /* of its prefix */
     struct vx_end ends[ENDS];
     unsigned n_ends;
-} dev = { .container = -1, .group = -1, .device = -1 };
+} dev;
 
 /* At the end of the process VFIO resets the adapter before the memory is unmapped. */
-#define FAIL_IF(condition, ...)   \
-    do {                          \
-        if (condition)            \
-            errx(1, __VA_ARGS__); \
-    } while (0)
+#define FAIL_IF(condition, ...) ((condition) ? errx(1, __VA_ARGS__) : (void)0)
 
 /* What was written to memory is there before the adapter hears of it. */
-static void write_barrier(void)
+static void barrier(void)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
@@ -122,12 +107,11 @@ static void open_group(const char *name)
 
     snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/iommu_group", name);
     len = readlink(path, link, sizeof(link) - 1);
-    FAIL_IF(len < 0, "%s: %s: is there such a device, and an IOMMU?", path, strerror(errno));
+    FAIL_IF(len < 0, "%s: %m: is there such a device, and an IOMMU?", path);
     link[len] = 0;
     snprintf(path, sizeof(path), "/dev/vfio/%s", strrchr(link, '/') + 1);
     dev.group = open(path, O_RDWR | O_CLOEXEC);
-    FAIL_IF(dev.group < 0, "%s: %s: does the device have the driver vfio-pci?", path,
-            strerror(errno));
+    FAIL_IF(dev.group < 0, "%s: %m: does the device have the driver vfio-pci?", path);
     FAIL_IF(ioctl(dev.group, VFIO_GROUP_GET_STATUS, &status) ||
                 !(status.flags & VFIO_GROUP_FLAGS_VIABLE),
             "%s: other devices of this group have drivers of the kernel", path);
@@ -142,37 +126,40 @@ static void open_device(const char *name)
     open_group(name);
     FAIL_IF(ioctl(dev.group, VFIO_GROUP_SET_CONTAINER, &dev.container) ||
                 ioctl(dev.container, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU),
-            "the group does not go into a container: %s", strerror(errno));
-    /* VFIO resets the function, as the manual's FLR, here and when the file is closed. */
+            "the group does not go into a container: %m");
+    /* VFIO resets the function (FLR) here, and when the file is closed. */
     dev.device = ioctl(dev.group, VFIO_GROUP_GET_DEVICE_FD, name);
-    FAIL_IF(dev.device < 0, "%s: %s", name, strerror(errno));
+    FAIL_IF(dev.device < 0, "%s: %m", name);
+}
+
+/* Where a BAR, or the configuration space, is in the device's file. */
+static off_t region(unsigned index, size_t octets)
+{
+    struct vfio_region_info info = { .argsz = sizeof(info), .index = index };
+
+    FAIL_IF(ioctl(dev.device, VFIO_DEVICE_GET_REGION_INFO, &info) || info.size < octets,
+            "region %u of the device is not there, or smaller", index);
+    return (off_t)info.offset;
 }
 
 static volatile uint8_t *map_bar(unsigned index, size_t octets)
 {
-    struct vfio_region_info info = { .argsz = sizeof(info), .index = index };
-    void *mem;
+    off_t at = region(index, octets);
+    void *mem = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_SHARED, dev.device, at);
 
-    FAIL_IF(ioctl(dev.device, VFIO_DEVICE_GET_REGION_INFO, &info) || info.size < octets ||
-                !(info.flags & VFIO_REGION_INFO_FLAG_MMAP),
-            "BAR%u cannot be mapped", index);
-    mem = mmap(NULL, octets, PROT_READ | PROT_WRITE, MAP_SHARED, dev.device, (off_t)info.offset);
-    FAIL_IF(mem == MAP_FAILED, "BAR%u: %s", index, strerror(errno));
+    FAIL_IF(mem == MAP_FAILED, "BAR%u: %m", index);
     return mem;
 }
 
 /* Memory space and bus mastering: without the latter there is neither DMA nor an interrupt. */
 static void enable_bus_mastering(void)
 {
-    struct vfio_region_info info = { .argsz = sizeof(info), .index = VFIO_PCI_CONFIG_REGION_INDEX };
+    off_t at = region(VFIO_PCI_CONFIG_REGION_INDEX, PCI_STD_HEADER_SIZEOF) + PCI_COMMAND;
     __le16 command;
 
-    FAIL_IF(ioctl(dev.device, VFIO_DEVICE_GET_REGION_INFO, &info) ||
-                pread(dev.device, &command, 2, (off_t)info.offset + PCI_COMMAND) != 2,
-            "the configuration space cannot be read");
+    FAIL_IF(pread(dev.device, &command, 2, at) != 2, "configuration space: %m");
     command |= LE16(PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
-    FAIL_IF(pwrite(dev.device, &command, 2, (off_t)info.offset + PCI_COMMAND) != 2,
-            "the configuration space cannot be written");
+    FAIL_IF(pwrite(dev.device, &command, 2, at) != 2, "configuration space: %m");
 }
 
 /* Each vector becomes an eventfd. */
@@ -195,7 +182,7 @@ static void enable_interrupts(void)
         dev.events[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         irqs.fds[i] = dev.events[i];
     }
-    FAIL_IF(ioctl(dev.device, VFIO_DEVICE_SET_IRQS, &irqs), "MSI-X: %s", strerror(errno));
+    FAIL_IF(ioctl(dev.device, VFIO_DEVICE_SET_IRQS, &irqs), "MSI-X: %m");
 }
 
 /* ---- step 2: memory that the adapter can reach ---- */
@@ -210,10 +197,9 @@ static void map_pool(void)
     };
 
     dev.pool = mmap(NULL, POOL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    FAIL_IF(dev.pool == MAP_FAILED, "no memory: %s", strerror(errno));
+    FAIL_IF(dev.pool == MAP_FAILED, "no memory: %m");
     map.vaddr = (uintptr_t)dev.pool;
-    FAIL_IF(ioctl(dev.container, VFIO_IOMMU_MAP_DMA, &map), "memory cannot be mapped for DMA: %s",
-            strerror(errno));
+    FAIL_IF(ioctl(dev.container, VFIO_IOMMU_MAP_DMA, &map), "memory cannot be mapped for DMA: %m");
 }
 
 /* Zeroed whole pages; nothing is given back before the end. */
@@ -246,16 +232,17 @@ static struct sg_page_list pages_of(const void *place, size_t octets)
     };
 }
 
-/* ---- registers, rings, interrupts ---- */
-
 static uint32_t reg(uint32_t offset)
 {
-    return sg_from_le32(*(volatile __le32 *)(dev.regs + offset));
+    uint32_t value = sg_from_le32(*(volatile __le32 *)(dev.regs + offset));
+
+    barrier(); /* what the adapter wrote before is read after this */
+    return value;
 }
 
 static void set_reg(uint32_t offset, uint32_t value)
 {
-    write_barrier();
+    barrier();
     *(volatile __le32 *)(dev.regs + offset) = sg_to_le32(value);
 }
 
@@ -266,7 +253,7 @@ static void set_reg64(uint32_t offset, uint64_t value)
 
 static void doorbell(uint32_t offset, uint32_t number, uint32_t index)
 {
-    write_barrier();
+    barrier();
     *(volatile __le64 *)(dev.doorbells + offset) = LE64((uint64_t)index << 32 | number);
 }
 
@@ -307,8 +294,6 @@ static void set_eq(unsigned eqn, const struct vx_ring *r, uint32_t arm)
     set_reg(SG_REG_EQ_DB + 4 * eqn, (r->cons & SG_EQ_DB_CI_MASK) | arm);
 }
 
-/* ---- commands ---- */
-
 /* Executes a command and returns its status. */
 static int try_command(uint8_t opcode, void *command, size_t octets, struct sg_admin_rsp *rsp)
 {
@@ -342,13 +327,7 @@ static uint32_t run(const char *name, uint8_t opcode, void *command, size_t octe
 }
 #define RUN(opcode, command) run(#opcode, SG_ADMIN_##opcode, command, sizeof(*(command)))
 
-static void destroy(const char *name, uint8_t opcode, uint32_t id)
-{
-    struct sg_cmd_id c = { .id = LE32(id) };
-
-    run(name, opcode, &c, sizeof(c));
-}
-#define DESTROY(opcode, id) destroy(#opcode, SG_ADMIN_##opcode, id)
+#define DESTROY(opcode, number) RUN(opcode, (&(struct sg_cmd_id){ .id = LE32(number) }))
 
 /* ---- step 3: bring-up (driver.md#bring-up) ---- */
 
@@ -358,10 +337,10 @@ static void reset_adapter(void)
     FAIL_IF(reg(SG_REG_CTRL) & (SG_CTRL_RESET | SG_CTRL_ENABLE), "the reset does not end");
 }
 
-static uint32_t test_dma(uint64_t iova, uint32_t octets)
+static uint32_t test_dma(uint64_t iova)
 {
     set_reg64(SG_REG_TEST_DMA_LO, iova);
-    set_reg(SG_REG_TEST_DMA_LEN, octets);
+    set_reg(SG_REG_TEST_DMA_LEN, SG_PAGE_SIZE);
     set_reg(SG_REG_TEST_DMA_CMD, SG_TEST_DMA_FILL);
     return reg(SG_REG_TEST_DMA_STATUS);
 }
@@ -374,7 +353,7 @@ static void test_adapter(void)
 
     set_reg(SG_REG_TEST_SCRATCH, 0x12345678);
     FAIL_IF(reg(SG_REG_TEST_SCRATCH) != (uint32_t)~0x12345678, "registers do not work");
-    FAIL_IF(test_dma(iova_of(buffer), SG_PAGE_SIZE) != SG_OK, "DMA does not work: status %u",
+    FAIL_IF(test_dma(iova_of(buffer)) != SG_OK, "DMA does not work: status %u",
             reg(SG_REG_TEST_DMA_STATUS));
     FAIL_IF(buffer[0] != 0 || buffer[1] != 1 || buffer[SG_PAGE_SIZE - 1] != 0xff,
             "DMA does not write what it should");
@@ -386,17 +365,17 @@ static void test_adapter(void)
 
 static void enable(void)
 {
-    struct sg_cmd_create_eq eq = { .entries = LE32(EQ_ENTRIES) };
+    struct sg_cmd_create_eq eq = { .entries = LE32(ENTRIES) };
 
-    dev.asq = new_ring(ADMIN_ENTRIES, SG_ADMIN_CMD_SIZE);
-    dev.acq = new_ring(ADMIN_ENTRIES, SG_ADMIN_RSP_SIZE);
-    dev.aeq = new_ring(EQ_ENTRIES, sizeof(struct sg_eqe));
-    dev.eq = new_ring(EQ_ENTRIES, sizeof(struct sg_eqe));
+    dev.asq = new_ring(ENTRIES, SG_ADMIN_CMD_SIZE);
+    dev.acq = new_ring(ENTRIES, SG_ADMIN_RSP_SIZE);
+    dev.aeq = new_ring(ENTRIES, sizeof(struct sg_eqe));
+    dev.eq = new_ring(ENTRIES, sizeof(struct sg_eqe));
     set_reg64(SG_REG_ASQ_BASE_LO, iova_of(dev.asq.mem));
     set_reg64(SG_REG_ACQ_BASE_LO, iova_of(dev.acq.mem));
-    set_reg(SG_REG_ADMIN_SIZE, ADMIN_ENTRIES);
+    set_reg(SG_REG_ADMIN_SIZE, ENTRIES);
     set_reg64(SG_REG_AEQ_BASE_LO, iova_of(dev.aeq.mem));
-    set_reg(SG_REG_AEQ_SIZE, EQ_ENTRIES);
+    set_reg(SG_REG_AEQ_SIZE, ENTRIES);
     set_reg(SG_REG_CTRL, SG_CTRL_ENABLE);
     check_adapter();
     set_eq(0, &dev.aeq, SG_EQ_DB_ARM);
@@ -410,7 +389,7 @@ static void enable(void)
 
 static void bring_up(const char *name)
 {
-    struct sg_cmd_set_addr c = { .addr = dev.address, .op = SG_ADDR_ADD };
+    struct sg_cmd_set_addr c = { .addr = dev.address, .op = SG_ADDR_ADD, .prefix_len = dev.bits };
 
     open_device(name);
     enable_bus_mastering();
@@ -418,14 +397,11 @@ static void bring_up(const char *name)
     dev.doorbells = map_bar(VFIO_PCI_BAR0_REGION_INDEX + SG_BAR_DOORBELL, SG_UAR_SIZE);
     FAIL_IF(reg(SG_REG_MAGIC) != SG_MAGIC || reg(SG_REG_VERSION) >> 16 != SG_VERSION_MAJOR,
             "%s is not an adapter of version %u", name, SG_VERSION_MAJOR);
-    FAIL_IF(reg(SG_REG_VECTORS) < VECTORS, "the adapter has %u interrupt vectors, and we need %u",
-            reg(SG_REG_VECTORS), VECTORS);
     reset_adapter();
     map_pool();
     enable_interrupts();
     test_adapter();
     enable();
-    c.prefix_len = dev.prefix_len;
     RUN(SET_ADDR, &c);
     printf("%s: firmware %#x is up\n", name, reg(SG_REG_FW_VERSION));
 }
@@ -434,22 +410,21 @@ static void bring_up(const char *name)
 
 static void make_objects(void)
 {
-    struct sg_admin_hdr pd = { 0 };
     struct sg_cmd_reg_mr mr = {
         .length = LE64(ENDS * sizeof(*dev.data)),
         .access = LE32(SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE),
     };
-    struct sg_cmd_create_cq cq = { .entries = LE32(CQ_ENTRIES), .eqn = LE32(EQN) };
+    struct sg_cmd_create_cq cq = { .entries = LE32(ENTRIES), .eqn = LE32(EQN) };
 
-    dev.pd = RUN(CREATE_PD, &pd);
+    dev.pd = RUN(CREATE_PD, &(struct sg_admin_hdr){ 0 });
     dev.data = dma_alloc(ENDS * sizeof(*dev.data));
     mr.pd = LE32(dev.pd);
     mr.va = LE64(iova_of(dev.data)); /* so elements name memory by its address */
     mr.pages = pages_of(dev.data, ENDS * sizeof(*dev.data));
     dev.stag = RUN(REG_MR, &mr);
-    dev.cq = new_ring(CQ_ENTRIES, sizeof(struct sg_cqe));
+    dev.cq = new_ring(ENTRIES, sizeof(struct sg_cqe));
     dev.record = dma_alloc(sizeof(*dev.record));
-    cq.pages = pages_of(dev.cq.mem, (size_t)CQ_ENTRIES * sizeof(struct sg_cqe));
+    cq.pages = pages_of(dev.cq.mem, (size_t)ENTRIES * sizeof(struct sg_cqe));
     cq.record = LE64(iova_of(dev.record));
     dev.cqn = RUN(CREATE_CQ, &cq);
 }
@@ -457,13 +432,12 @@ static void make_objects(void)
 static struct vx_end *make_end(void)
 {
     struct vx_end *e = &dev.ends[dev.n_ends];
-    const size_t ring = (size_t)QP_ENTRIES * STRIDE;
     struct sg_cmd_create_qp c = {
         .pd = LE32(dev.pd),
         .send_cqn = LE32(dev.cqn),
         .recv_cqn = LE32(dev.cqn),
-        .sq_entries = LE32(QP_ENTRIES),
-        .rq_entries = LE32(QP_ENTRIES),
+        .sq_entries = LE32(ENTRIES),
+        .rq_entries = LE32(ENTRIES),
         .sq_stride = LE16(STRIDE),
         .rq_stride = LE16(STRIDE),
         .sq_max_sge = 1,
@@ -472,10 +446,10 @@ static struct vx_end *make_end(void)
     };
 
     e->data = &dev.data[dev.n_ends++];
-    e->sq = new_ring(QP_ENTRIES, STRIDE);
-    e->rq = new_ring(QP_ENTRIES, STRIDE);
-    c.sq_pages = pages_of(e->sq.mem, ring);
-    c.rq_pages = pages_of(e->rq.mem, ring);
+    e->sq = new_ring(ENTRIES, STRIDE);
+    e->rq = new_ring(ENTRIES, STRIDE);
+    c.sq_pages = pages_of(e->sq.mem, ENTRIES * STRIDE);
+    c.rq_pages = pages_of(e->rq.mem, ENTRIES * STRIDE);
     e->qpn = RUN(CREATE_QP, &c);
     return e;
 }
@@ -515,41 +489,33 @@ static void post(struct vx_end *e, uint8_t opcode, const char *buffer, uint32_t 
 
 static struct vx_end *end_of(uint32_t qpn)
 {
-    unsigned i;
+    struct vx_end *e = dev.ends;
 
-    for (i = 0; i < dev.n_ends; i++) {
-        if (dev.ends[i].qpn == qpn) {
-            return &dev.ends[i];
-        }
+    while (e->qpn != qpn) {
+        FAIL_IF(++e == dev.ends + dev.n_ends, "queue pair %u is none of ours", qpn);
     }
-    errx(1, "the adapter names queue pair %u, which we do not have", qpn);
+    return e;
 }
 
-/* Takes a completion, if there is one. */
-static bool take_completion(void)
+static void take_completion(const struct sg_cqe *c)
 {
-    const struct sg_cqe *c = produced(&dev.cq);
-    struct vx_end *e;
+    struct vx_end *e = end_of(sg_from_le32(c->qpn));
 
-    if (!c) {
-        return false;
-    }
-    e = end_of(sg_from_le32(c->qpn));
     /* The entries up to this one are free again. */
     (c->flags_phase & SG_CQE_RECV ? &e->rq : &e->sq)->cons = sg_from_le32(c->wr_index) + 1;
-    if (c->status != SG_WC_SUCCESS && e->status == SG_WC_SUCCESS) {
-        e->status = c->status;
-    }
+    e->status = e->status == SG_WC_SUCCESS ? c->status : e->status;
     dev.cq.cons++;
     __atomic_store_n(&dev.record->consumer_index, LE32(dev.cq.cons), __ATOMIC_RELEASE);
-    return true;
 }
 
 /* Sleeps until all entries of the queue are complete: arm, look once more, wait. */
 static int wait_completion(struct vx_end *e, const struct vx_ring *queue)
 {
     while (queue->cons != queue->prod) {
-        if (take_completion()) {
+        const struct sg_cqe *found = produced(&dev.cq);
+
+        if (found) {
+            take_completion(found);
             continue;
         }
         doorbell(SG_DB_CQ_ARM, dev.cqn, dev.cq.cons);
@@ -568,11 +534,8 @@ static int wait_completion(struct vx_end *e, const struct vx_ring *queue)
 /* Posts a Read, Write or Send, and waits for it. */
 static void transfer(struct vx_end *e, uint8_t opcode, const char *buffer, uint32_t octets)
 {
-    int status;
-
     post(e, opcode, buffer, octets);
-    status = wait_completion(e, &e->sq);
-    FAIL_IF(status != SG_WC_SUCCESS, "work request %#x: status %d", opcode, status);
+    FAIL_IF(wait_completion(e, &e->sq), "work request %#x: status %d", opcode, e->status);
 }
 
 /* ---- step 6: connections ---- */
@@ -584,7 +547,6 @@ static void take_event(const struct sg_eqe *event)
     switch (event->event) {
     case SG_EV_CM_REQUEST:
         dev.request = sg_from_le32(event->conn);
-        dev.requested = true;
         break;
     case SG_EV_CM_REPLY:
     case SG_EV_CM_ESTABLISHED:
@@ -596,16 +558,13 @@ static void take_event(const struct sg_eqe *event)
             end_of(id)->closed = true;
         }
         break;
-    case SG_EV_CQ_ERROR:
-    case SG_EV_QP_FATAL:
-    case SG_EV_QP_REQ_ERR:
-    case SG_EV_QP_ACCESS_ERR:
+    case SG_EV_CQ_ERROR ... SG_EV_QP_ACCESS_ERR:
         errx(1, "event %#x of object %u", event->event, id);
     }
 }
 
 /* Takes events until one has set the flag. */
-static void wait_event(const bool *flag)
+static void wait_event(const uint32_t *flag)
 {
     while (!*flag) {
         const struct sg_eqe *event;
@@ -641,16 +600,6 @@ static void listen_at(struct sg_sockaddr at)
     struct sg_cmd_listen c = { .local = at, .backlog = LE32(1) };
 
     dev.listener = RUN(LISTEN, &c);
-}
-
-/* Posts nothing more; what was posted is sent, then the connection ends. */
-static void end_connection(struct vx_end *e)
-{
-    struct sg_cmd_modify_qp c = { .qpn = LE32(e->qpn),
-                                  .mask = LE32(SG_QP_MOD_STATE),
-                                  .state = LE32(SG_QP_CLOSING) };
-
-    RUN(MODIFY_QP, &c);
 }
 
 /* ---- step 7: rping's protocol ---- */
@@ -696,8 +645,8 @@ static bool serve(struct vx_end *e, uint8_t opcode)
     return true;
 }
 
-/* One exchange.  With loop the server is an end of ours, too, and has to do its part. */
-static void exchange(struct vx_end *client, struct vx_end *server, unsigned n, uint32_t size)
+/* With loop the server is an end of ours, too, and has to do its part; else it is NULL. */
+static void exchange(struct vx_end *client, struct vx_end *server, uint32_t size, unsigned n)
 {
     unsigned i;
 
@@ -716,55 +665,59 @@ static void exchange(struct vx_end *client, struct vx_end *server, unsigned n, u
     printf("exchange %u: %u octets were read and written back\n", n, size);
 }
 
-/* ---- the roles ---- */
-
-static void run_loop(void)
+static void run_exchanges(struct vx_end *client, struct vx_end *server, uint32_t size)
 {
-    struct vx_end *client = make_end(), *server = make_end();
-    struct sg_sockaddr self = dev.address;
+    struct sg_cmd_modify_qp c = { .qpn = LE32(client->qpn), .mask = LE32(SG_QP_MOD_STATE) };
     unsigned n;
 
-    self.port = htons(RPING_PORT);
-    listen_at(self);
-    begin_connection(SG_ADMIN_CONNECT, client, self);
-    wait_event(&dev.requested);
-    begin_connection(SG_ADMIN_ACCEPT, server, self);
     wait_event(&client->up);
-    wait_event(&server->up);
     for (n = 1; n <= EXCHANGES; n++) {
-        exchange(client, server, n, DATA);
+        exchange(client, server, size, n);
     }
-    end_connection(client);
-    wait_event(&server->closed);
-}
-
-static void run_server(struct sg_sockaddr at)
-{
-    struct vx_end *e = make_end();
-    unsigned n = 0;
-
-    listen_at(at);
-    puts("waiting for a client");
-    wait_event(&dev.requested);
-    begin_connection(SG_ADMIN_ACCEPT, e, dev.address);
-    wait_event(&e->up);
-    while (serve(e, SG_WR_READ) && serve(e, SG_WR_WRITE)) {
-        printf("exchange %u: %u octets were read and written back\n", ++n, e->size);
-    }
-    wait_event(&e->closed);
+    c.state = LE32(SG_QP_CLOSING); /* what was posted is sent, then the connection ends */
+    RUN(MODIFY_QP, &c);
+    wait_event(&client->closed);
 }
 
 static void run_client(struct sg_sockaddr peer)
 {
     struct vx_end *e = make_end();
-    unsigned n;
 
     begin_connection(SG_ADMIN_CONNECT, e, peer);
-    wait_event(&e->up);
-    for (n = 1; n <= EXCHANGES; n++) {
-        exchange(e, NULL, n, RPING_SIZE);
+    run_exchanges(e, NULL, RPING_SIZE);
+}
+
+static struct vx_end *accept_one(void)
+{
+    struct vx_end *e = make_end();
+
+    wait_event(&dev.request);
+    begin_connection(SG_ADMIN_ACCEPT, e, dev.address);
+    return e;
+}
+
+static void run_loop(struct sg_sockaddr self)
+{
+    struct vx_end *client = make_end(), *server;
+
+    listen_at(self);
+    begin_connection(SG_ADMIN_CONNECT, client, self);
+    server = accept_one();
+    wait_event(&server->up);
+    run_exchanges(client, server, DATA);
+}
+
+static void run_server(struct sg_sockaddr self)
+{
+    struct vx_end *e;
+    unsigned n = 0;
+
+    listen_at(self);
+    puts("waiting for a client");
+    e = accept_one();
+    while (serve(e, SG_WR_READ) && serve(e, SG_WR_WRITE)) {
+        printf("exchange %u: %u octets were read and written back\n", ++n, e->size);
     }
-    end_connection(e);
     wait_event(&e->closed);
 }
 
@@ -775,7 +728,7 @@ static void run_unmapped(void)
     struct sg_admin_rsp rsp;
     int status = try_command(SG_ADMIN_QUERY_CAPS, &c, sizeof(c), &rsp);
 
-    printf("test register: status %u\n", test_dma(UNMAPPED_IOVA, SG_PAGE_SIZE));
+    printf("test register: status %u\n", test_dma(UNMAPPED_IOVA));
     printf("command: status %d\n", status);
 }
 
@@ -812,32 +765,29 @@ static struct sg_sockaddr address_of(const char *ip, const char *port)
 
 int main(int argc, char **argv)
 {
-    const char *role = argc > 3 ? argv[3] : "";
-    bool loop = argc == 4 && !strcmp(role, "loop"), serves = argc == 5 && !strcmp(role, "serve");
+    const char *role = argc > 3 ? argv[3] : "", *port = "7174"; /* rping's own */
+    bool serves = argc == 5 && !strcmp(role, "serve");
     bool connects = argc == 6 && !strcmp(role, "connect");
-    struct sg_sockaddr peer = { 0 };
+    bool loop = argc == 4 && !strcmp(role, "loop");
+    struct sg_sockaddr at;
     char *bits;
 
     FAIL_IF(!loop && !serves && !connects && (argc != 4 || strcmp(role, "unmapped")),
             "usage: vfio_driver DEVICE ADDRESS/BITS loop|serve PORT|connect PEER PORT|unmapped");
     FAIL_IF(strlen(argv[1]) != 12 || strchr(argv[1], '/'), "%s is not like 0000:01:00.0", argv[1]);
     bits = strchr(argv[2], '/');
-    dev.prefix_len = (uint8_t)(bits ? atoi(bits + 1) : 0);
-    FAIL_IF(dev.prefix_len < 1 || dev.prefix_len > 32, "%s is not ADDRESS/BITS", argv[2]);
+    dev.bits = (uint8_t)(bits ? atoi(bits + 1) : 0);
+    FAIL_IF(dev.bits < 1 || dev.bits > 32, "%s is not ADDRESS/BITS", argv[2]);
     *bits = 0;
     dev.address = address_of(argv[2], NULL);
-    if (connects || serves) {
-        peer = address_of(connects ? argv[4] : argv[2], argv[argc - 1]);
-    }
+    at = address_of(connects ? argv[4] : argv[2], argc > 4 ? argv[argc - 1] : port);
     setlinebuf(stdout);
     bring_up(argv[1]);
     make_objects();
     if (loop) {
-        run_loop();
-    } else if (serves) {
-        run_server(peer);
-    } else if (connects) {
-        run_client(peer);
+        run_loop(at);
+    } else if (argc > 4) {
+        (serves ? run_server : run_client)(at);
     } else {
         run_unmapped();
     }
