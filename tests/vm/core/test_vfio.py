@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""examples/vfio: a program of alpha drives the adapter through VFIO, behind an IOMMU, and is strictly
-checked.  Its peers are its own second queue pair and beta's ordinary rping.
+"""examples/vfio: a program of alpha drives the adapter through VFIO, behind an IOMMU, under the
+strict checker.  Its peers are its own second queue pair and beta's ordinary rping.
 # timeout: 300
 """
 import time
@@ -58,8 +58,8 @@ class Vfio(labtest.LabCase):
     def test_1_iommu(self):
         """The guest's IOMMU is on, alone with the adapter in a group; status names the VMs."""
         place = "/sys/bus/pci/devices/" + self.device
-        self.assertEqual(self.lab.sh("alpha", "ls %s/iommu_group/devices" % place).split(),
-                         [self.device])
+        group = self.lab.sh("alpha", "ls %s/iommu_group/devices" % place)
+        self.assertEqual(group.split(), [self.device])
         self.assertIn("IOMMU: alpha, beta", self.lab.run("status").out)
 
     def test_2_loop(self):
