@@ -191,7 +191,8 @@ make_fio() {
 make_programs() {
     enter_tree
     cp -r "$SG_TOP/tests/guest-programs" "$in_tree_work/src"
-    cp -r "$SG_TOP/include" "$SG_TOP/tests/lib" "$SG_TOP/guest-driver/mark" "$in_tree_work/"
+    cp -r "$SG_TOP/include" "$SG_TOP/tests/lib" "$SG_TOP/guest-driver/mark" \
+        "$SG_TOP/examples/vfio" "$in_tree_work/"
     ! has provider || cp -r "$(sg_product guest-provider)/usr" "$in_tree_work/usr"
     in_tree make -j "$SG_JOBS" -C src OUT=../out DV="$(has provider && echo ../usr)"
     cp "$in_tree_work"/out/* "$SG_OUT/"
@@ -297,7 +298,7 @@ if has programs; then
     sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-fio)" @fio-2 \
         -- make_fio
     sg_step guest-programs "compiling test programs for the guest" "$tree_key" \
-        "$SG_TOP/tests/guest-programs" \
+        "$SG_TOP/tests/guest-programs" "$SG_TOP/examples/vfio/vfio_driver.c" \
         "$SG_TOP/include/staghorn" "$SG_TOP/tests/lib/tap.h" "$SG_TOP/guest-driver/mark" "@$ours" \
         @programs-3 -- make_programs
     sg_step guest-test-module "compiling a test module for the guest" "$tree_key" \

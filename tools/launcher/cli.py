@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-from . import accel, agent, debugging, domain, errors, firmware, guest, impair, lab, paths
+from . import accel, agent, debugging, domain, errors, firmware, guest, impair, iommu, lab, paths
 from . import plug, ports, up_options
 from . import console as console_module
 from .errors import LabError, UsageError
@@ -110,7 +110,7 @@ def _table(found):
         lines[0] += "  (clear it: ./staghorn --lab %s down)" % found["lab"]
     if found["capture"]:
         lines.append("capture: " + found["capture"])
-    lines += debugging.gdb_lines(found["vms"])
+    lines += iommu.lines(found["vms"]) + debugging.gdb_lines(found["vms"])
     for vm in found["vms"].values():
         for end, links in vm["impair"].items():
             lines += ["impaired: %s %s %s" % (end, *link) for link in links.items()]

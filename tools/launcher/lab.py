@@ -20,6 +20,7 @@ from . import (
     guest,
     images,
     impair,
+    iommu,
     netboot,
     options,
     own_kernel,
@@ -53,6 +54,7 @@ def make_plan(name, args):
     memories = pmem.parse(args.pmem, names)
     profiles = firmware.parse(args.profile, driver_of)
     diskless = netboot.parse(args.netboot, names)
+    with_iommu = iommu.parse(args.iommu, names, kernel)
     with_uefi = uefi.parse(args.uefi, names, diskless)
     traces = debugging.traces(args.trace, names)
     gdbstubs = debugging.gdbstubs(args.gdb, names, paths.labs() / name)
@@ -71,6 +73,7 @@ def make_plan(name, args):
             "profile": profiles[vm],
             "netboot": vm in diskless,
             "uefi": vm in with_uefi,
+            "iommu": vm in with_iommu,
             "adapters": [
                 dict(
                     adapter,
@@ -130,6 +133,7 @@ def _own_kernel(kernel, args, vms, shares):
             raise UsageError("--netboot: VM %s boots only the kernels base and debug" % name)
     wanted = ["siw"] if any(vm["driver"] == "siw" for vm in vms.values()) else []
     wanted += ["share"] if shares else []
+    wanted += ["iommu"] if any(vm["iommu"] for vm in vms.values()) else []
     wanted += ["pmem"] if any(vm["pmem"] for vm in vms.values()) else []
     return own_kernel.find(kernel, args.modules, wanted)
 
@@ -559,6 +563,7 @@ def status(name):
             "trace": state["trace"],
             "gdb": state["gdb"],
             "qemu_args": state["qemu_args"],
+            "iommu": state["iommu"],
             "impair": impair.summary(lab, vm),
             "ports": ports.counters(folder, vm),
         }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A VM's command line.  Paths are relative to the lab's folder where they can be."""
-from . import debugging, firmware, impair, options, paths, pmem, segment, share, uefi
+from . import debugging, firmware, impair, iommu, options, paths, pmem, segment, share, uefi
 
 SIW_DELAY_MS = 100
 AGENT_PORTS = 12
@@ -29,7 +29,8 @@ def guest_arguments(lab, name):
     return "%s sg.name=%s sg.addr=%s sg.addr6=%s sg.mtu=%d sg.mac=%s sg.rdma=%s sg.hosts=%s" % (
         KERNEL_ARGUMENTS
         + (" " + DEBUG_ARGUMENTS if options.is_slow(lab) else "")
-        + _own_arguments(lab),
+        + _own_arguments(lab)
+        + iommu.kernel_arguments(vm),
         name,
         ",".join("%s/%d" % (port["addr"], options.NET_BITS) for port in ports),
         ",".join("%s/%d" % (port["addr6"], options.NET6_BITS) for port in ports),
@@ -163,7 +164,7 @@ def command(lab, name, console_log, incoming=False, pause=False):
         "-name",
         "guest=%s/%s,debug-threads=on" % (lab["name"], name),
         "-M",
-        "q35,smbus=off,vmport=off" + machine,
+        "q35,smbus=off,vmport=off" + machine + iommu.machine(lab["vms"][name], lab["accel"]),
         "-cpu",
         "max" + pmem.cpu(lab["vms"][name]),
         "-accel",
@@ -175,6 +176,7 @@ def command(lab, name, console_log, incoming=False, pause=False):
         "-nodefaults",
         "-nographic",
         "-no-reboot",
+        *iommu.arguments(lab["vms"][name]),
         *uefi.arguments(name, lab["vms"][name]),
         *([] if lab["vms"][name]["netboot"] else _boot(lab, name, pause)),
         *GENERATION_ID,

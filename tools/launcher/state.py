@@ -33,7 +33,7 @@ LATER = {"image": "base", "kernel": "base", "impair": {}, "boot_snapshot": False
 LATER.update(own_kernel=None, shares=[], packages=[])
 LATER_OF_VM = {
     **{"addr6": None, "pmem": None, "profile": None, "adapters": [], "netboot": False},
-    **{"uefi": False, "trace": [], "gdb": None, "qemu_args": [], "flash": []},
+    **{"uefi": False, "iommu": False, "trace": [], "gdb": None, "qemu_args": [], "flash": []},
 }
 
 

@@ -131,6 +131,14 @@ def _add_hardware(parser):
         help="VMs that boot with UEFI (OVMF) instead of a BIOS [all]",
     )
     parser.add_argument(
+        "--iommu",
+        nargs="?",
+        const="",
+        metavar="NAMES",
+        help="VMs with an IOMMU, for programs that drive a device through VFIO; not with the debug "
+        "kernel [all]",
+    )
+    parser.add_argument(
         "--profile",
         action="append",
         metavar="[VM=]NAME",
