@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Checks the kernel driver with the kernel's own checkpatch.pl.
+"""Checks the kernel driver and the modules of docs/course with the kernel's own checkpatch.pl.
 
 # timeout: 1200
 """
@@ -54,10 +54,10 @@ def look(names):
 
 
 def checkpatch():
-    """the kernel driver passes checkpatch.pl --strict"""
+    """the kernel driver and the modules of docs/course pass checkpatch.pl --strict"""
     if not SCRIPT.exists():
         raise lint.Missing("%s is missing: make lint fetches it" % SCRIPT)
-    names = files.c_files("guest-driver/kernel/")
+    names = files.c_files("guest-driver/kernel/") + files.c_files("guest-driver/course/")
     return lint.each(names, "perl", (SCRIPT, str(EXCEPTIONS)), look)
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compiles the kernel driver with Debian's kernel headers: no warning of gcc or sparse.
+"""Compiles the kernel driver, and the modules of docs/course, with Debian's kernel headers: no
+warning of gcc or sparse.
 
-A driver that was found clean is not compiled again.
+What was found clean is not compiled again.
 
 # timeout: 1200
 """
@@ -24,11 +25,12 @@ SCRIPT = r"""
     enter_tree
     version=$(cat "$(sg_product guest-tree)/KERNEL")
     mkdir -p "$in_tree_work/guest-driver" "$in_tree_work/include"
-    cp -r "$SG_TOP/guest-driver/kernel" "$in_tree_work/guest-driver/kernel"
+    cp -r "$SG_TOP/guest-driver/$WHAT" "$in_tree_work/guest-driver/$WHAT"
     cp -r "$SG_TOP/include/staghorn" "$in_tree_work/include/staghorn"
-    [ -z "$SPOIL" ] || printf '%s\n' "$SPOIL" >> "$in_tree_work/guest-driver/kernel/main.c"
-    ln -s guest-driver/kernel "$in_tree_work/src"
+    [ -z "$SPOIL" ] || printf '%s\n' "$SPOIL" >> "$in_tree_work/guest-driver/$WHAT/main.c"
+    ln -s "guest-driver/$WHAT" "$in_tree_work/src"
     in_tree make -C "/usr/lib/modules/$version/build" "M=${in_tree_work#"$tree"}/src" \
+        "STAGHORN_INCLUDE=${in_tree_work#"$tree"}/include" \
         W=1 C=2 CF=-D__CHECK_ENDIAN__ modules
 )
 """
@@ -39,14 +41,20 @@ DEFECTS = (
 )
 
 
-def compile_driver(spoil=""):
-    """Builds; returns output and status."""
+def compiled(what, spoil=""):
+    """Builds a folder of guest-driver; returns output and status."""
     run = subprocess.run(
         ["bash", "-c", SCRIPT],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "SG_TOP": str(TOP), "SG_BUILD": str(BUILD), "SPOIL": spoil},
+        env={
+            **os.environ,
+            "SG_TOP": str(TOP),
+            "SG_BUILD": str(BUILD),
+            "WHAT": what,
+            "SPOIL": spoil,
+        },
     )
     return run.stdout + run.stderr, run.returncode
 
@@ -62,31 +70,42 @@ def complaints(output):
     ]
 
 
-def known():
+def known(what):
     """The one key of all that the result depends on."""
-    folders = ("guest-driver/kernel/", "include/staghorn/")
+    folders = ("guest-driver/%s/" % what, "include/staghorn/")
     names = [n for n in files.tracked() if n.startswith(folders)]
     tree = os.readlink(BUILD / "products" / "guest-tree")
     sources = [part for n in names for part in (n, TOP / n)]
-    return {"driver": lint.key(Path(__file__), lint.version("sparse"), tree, *sources)}
+    return {what: lint.key(Path(__file__), lint.version("sparse"), tree, *sources)}
+
+
+def examined(what):
+    """What is wrong with a folder; [] at once if it was found clean before."""
+    if not (BUILD / "products" / "guest-tree").exists():
+        raise lint.Missing("the guest's tree is not built: run make lint or make guest")
+    keys = known(what)
+    if not lint.unknown(keys):
+        return []
+    output, status = compiled(what)
+    found = complaints(output) or (output.splitlines()[-20:] if status else [])
+    if not found and what == "kernel":
+        output, _ = compiled(what, DEFECTS)
+        seen = "\n".join(complaints(output))
+        if "unused" not in seen or "incorrect type" not in seen:
+            found += ["defects that were added are not seen:", *output.splitlines()[-20:]]
+    lint.clean(keys, [] if found else [what])
+    return found
 
 
 def driver():
     """the driver compiles without a warning of gcc W=1 and sparse, and a defect is seen"""
-    if not (BUILD / "products" / "guest-tree").exists():
-        raise lint.Missing("the guest's tree is not built: run make lint or make guest")
-    keys = known()
-    if not lint.unknown(keys):
-        return []
-    output, status = compile_driver()
-    found = complaints(output) or (output.splitlines()[-20:] if status else [])
-    output, _ = compile_driver(DEFECTS)
-    seen = "\n".join(complaints(output))
-    if "unused" not in seen or "incorrect type" not in seen:
-        found += ["defects that were added are not seen:", *output.splitlines()[-20:]]
-    lint.clean(keys, [] if found else ["driver"])
-    return found
+    return examined("kernel")
+
+
+def course():
+    """the modules of docs/course compile without a warning of gcc W=1 and sparse"""
+    return examined("course")
 
 
 if __name__ == "__main__":
-    sys.exit(lint.main([driver]))
+    sys.exit(lint.main([driver, course]))

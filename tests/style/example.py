@@ -1,22 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Checks that the code in docs/manual/example.md is the tree's code.
+"""Checks that the code in docs/manual/example.md and docs/course is the tree's code.
 
-A block that begins with "```c FILE: NAME, NAME" shows these functions and structures of a file,
-each with the comment before it.  "tests/style/example.py --write" updates the blocks.
+A block that begins with "```c FILE: NAME, NAME" shows these functions, structures and initialised
+variables of a file, each with the comment before it.  "tests/style/example.py --write" updates the
+blocks.
 """
 import re
 import sys
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-PAGE = TOP / "docs" / "manual" / "example.md"
+PAGES = [TOP / "docs" / "manual" / "example.md", *sorted(TOP.glob("docs/course/[0-9]*.md"))]
 BLOCK = re.compile(r"^```c (\S+): (.*)\n((?:(?!```).*\n)*)```$", re.M)
 
 
 def definition(text, name):
-    """The definition of a function or structure that begins and ends in column 0, or None."""
-    head = r"(?:^struct %s \{|^[a-z][\w \*]*\b%s\((?:[^;{]|\n)*?\)\n\{)" % (name, name)
+    """The definition of a function, structure or variable that begins and ends in column 0, or
+    None."""
+    heads = (
+        r"struct %s \{",
+        r"[a-z][\w \*]*\b%s\((?:[^;{]|\n)*?\)\n\{",
+        r"static [\w ]+ %s(?:\[\])? = \{",
+    )
+    head = "^(?:%s)" % "|".join(one % name for one in heads)
     m = re.search(r"(?:^/\*(?:(?!\*/)[\s\S])*\*/\n)?" + head + r"[\s\S]*?^\};?$", text, re.M)
     if not m:
         return None
@@ -40,26 +47,36 @@ def renewed(page):
     return BLOCK.sub(block, page), missing
 
 
+def examine(page):
+    """What is wrong with a page."""
+    text = page.read_text()
+    new, found = renewed(text)
+    for old, now in zip(BLOCK.finditer(text), BLOCK.finditer(new)):
+        if old[0] != now[0]:
+            found.append("%s: %s is not as in %s" % (page.relative_to(TOP), old[2], old[1]))
+    if not BLOCK.search(text):
+        found.append("%s has no code" % page.relative_to(TOP))
+    return found
+
+
 def main():
-    page = PAGE.read_text()
-    new, missing = renewed(page)
     if sys.argv[1:] == ["--write"]:
-        PAGE.write_text(new)
+        missing = []
+        for page in PAGES:
+            new, found = renewed(page.read_text())
+            page.write_text(new)
+            missing += found
         print("\n".join(missing))
         return 1 if missing else 0
-    found = missing
-    for old, now in zip(BLOCK.finditer(page), BLOCK.finditer(new)):
-        if old[0] != now[0]:
-            found.append("%s: %s is not as in %s" % (PAGE.relative_to(TOP), old[2], old[1]))
-    if not BLOCK.search(page):
-        found.append("%s has no code" % PAGE.relative_to(TOP))
+    found = [line for page in PAGES for line in examine(page)]
     print("1..1")
     for line in found:
         print("# " + line)
     if found:
         print("# tests/style/example.py --write copies the code of the tree")
     print(
-        "%s 1 - the example of the manual is the code of the tree" % ("not ok" if found else "ok")
+        "%s 1 - the examples of manual and course are the code of the tree"
+        % ("not ok" if found else "ok")
     )
     return 1 if found else 0
 
