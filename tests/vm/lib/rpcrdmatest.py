@@ -18,15 +18,18 @@ class Report:
         self.text = text
         self.passed, self.skipped, self.broken = set(), set(), {}
         self.troubled = set()  # cases without a judgement
-        rules = set()  # of the case whose line comes next
+        self.details = {}  # what is said of each case before its line
+        rules, lines = set(), []  # of the case whose line comes next
         for line in text.splitlines():
             rule = re.match(r"# ((?:RPC|PVT)-\d\d) \(RFC", line)
             case = re.match(r"(not )?ok \d+ - ([a-z0-9-]+): [^#]*(# SKIP)?", line)
+            lines.append(line)
             if rule:
                 rules.add(rule[1])
             elif case:
                 self._enter(case, rules)
-                rules = set()
+                self.details[case[2]] = "\n".join(lines)
+                rules, lines = set(), []
         self.cases = int(re.search(r"^1\.\.(\d+)$", text, re.M)[1])
 
     def _enter(self, case, rules):

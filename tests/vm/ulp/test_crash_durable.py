@@ -65,7 +65,7 @@ class Durable(ulptest.ProgramCase):
 
     def serve(self, options):
         """A file system with an empty file, which is durable, served."""
-        script = "set -e; mke2fs -q -F %s /dev/pmem0\n" % " ".join(crashfiles.MKFS)
+        script = "set -ex; mke2fs -q -F %s /dev/pmem0\n" % " ".join(crashfiles.MKFS)
         script += "mkdir -p %s; mount /dev/pmem0 %s\n" % (FOLDER, FOLDER)
         script += ": > %s/%s; sync\n" % (FOLDER, NAME)
         self.lab.sh(SERVER, script + exports.nfs(FOLDER, options), timeout=ulptest.LIMIT)
