@@ -141,3 +141,54 @@ bool rr_durable_verify(struct rr_session *s, const struct rr_durable *d, uint32_
     }
     return true;
 }
+
+/* ---- The file itself ---- */
+
+const char *rr_record_state_name(enum rr_record_state state)
+{
+    static const char *const names[] = {
+        [RR_RECORD_RIGHT] = "right",
+        [RR_RECORD_LOST] = "lost",
+        [RR_RECORD_TORN] = "torn",
+    };
+
+    sg_assert(state < RR_RECORD_STATES);
+    return names[state];
+}
+
+enum rr_record_state rr_record_judge(const struct rr_durable *d, uint32_t n, const uint8_t *octets)
+{
+    g_autofree uint8_t *wanted = g_malloc(d->size);
+
+    rr_record_fill(d, n, wanted);
+    if (memcmp(octets, wanted, d->size) == 0) {
+        return RR_RECORD_RIGHT;
+    }
+    for (uint32_t i = 0; i < d->size; i++) {
+        if (octets[i]) {
+            return RR_RECORD_TORN;
+        }
+    }
+    return RR_RECORD_LOST;
+}
+
+bool rr_durable_inspect(const struct rr_durable *d, FILE *file, struct rr_inspection *found)
+{
+    g_autofree uint8_t *octets = g_malloc(d->size);
+
+    memset(found, 0, sizeof(*found));
+    found->state = g_malloc0(d->records);
+    for (uint32_t n = 1; n <= d->records; n++) {
+        enum rr_record_state state;
+
+        memset(octets, 0, d->size);
+        /* A short read is the file's end, which a recovery may have left anywhere. */
+        if (fread(octets, 1, d->size, file) < d->size && ferror(file)) {
+            return false;
+        }
+        state = rr_record_judge(d, n, octets);
+        found->state[n - 1] = (uint8_t)state;
+        found->count[state]++;
+    }
+    return true;
+}

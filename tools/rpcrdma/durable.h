@@ -10,6 +10,8 @@
 #ifndef RPCRDMA_DURABLE_H
 #define RPCRDMA_DURABLE_H
 
+#include <stdio.h>
+
 #include "session.h"
 
 enum rr_durable_limits {
@@ -44,5 +46,31 @@ bool rr_durable_write(struct rr_session *s, struct rr_durable *d);
  */
 bool rr_durable_verify(struct rr_session *s, const struct rr_durable *d, uint32_t *wrong,
                        uint32_t *first);
+
+/* ---- The file itself, behind a recovery ---- */
+
+enum rr_record_state {
+    RR_RECORD_RIGHT,
+    RR_RECORD_LOST, /* nothing of it is there: the file ends before it, or has zeros */
+    RR_RECORD_TORN, /* something else: a part of it, or other octets */
+    RR_RECORD_STATES,
+};
+
+struct rr_inspection {
+    uint32_t count[RR_RECORD_STATES]; /* of records 1 to d->records */
+    uint8_t *state;                   /* of record n at n - 1, an enum rr_record_state */
+};
+
+/* "right", "lost", "torn" */
+const char *rr_record_state_name(enum rr_record_state state);
+
+/* What has become of record n, if its place has these octets; those behind the file's end are 0. */
+enum rr_record_state rr_record_judge(const struct rr_durable *d, uint32_t n, const uint8_t *octets);
+
+/*
+ * Judges records 1 to d->records of the file, from where it stands.  False: it cannot be read, and
+ * errno says why.  The caller frees the states, in either case.
+ */
+bool rr_durable_inspect(const struct rr_durable *d, FILE *file, struct rr_inspection *found);
 
 #endif

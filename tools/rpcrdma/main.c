@@ -226,6 +226,7 @@ int main(int argc, char **argv)
           "       rpcrdma check self [OPTION]...\n"
           "       rpcrdma check list\n"
           "       rpcrdma durable write|verify HOST[:PORT] --file NAME [OPTION]...\n"
+          "       rpcrdma durable inspect PATH [OPTION]...\n"
           "       rpcrdma bench HOST[:PORT] [OPTION]...\n"
           "       rpcrdma serve [OPTION]...\n"
           "       rpcrdma call HOST[:PORT] [OPTION]...\n"

@@ -3,10 +3,13 @@
  * rpcrdma durable write HOST[:PORT] --file NAME [OPTION]...: numbered records into a file of an NFS
  * server, and which of them it has promised to keep.
  * rpcrdma durable verify HOST[:PORT] --file NAME --records N [OPTION]...: are they there?
+ * rpcrdma durable inspect PATH --records N [OPTION]...: the same of the file itself, where the
+ * server has it, without a server.
  *
  * Status 0: all is written, or there; 1: a rule is broken, or records are missing; 2: wrong
- * arguments; 3: not all could be written or read.
+ * arguments, or a file that cannot be read; 3: not all could be written or read.
  */
+#include <errno.h>
 #include <stdio.h>
 
 #include "check.h"
@@ -19,6 +22,7 @@ enum { RECORDS = 256, SIZE = 8192, EVERY = 16, LIMIT_MAX_MS = 600000 };
 struct durable_arguments {
     char *file, *stable;
     int records, size, every, seed, reply_ms;
+    gboolean json;
 };
 
 static void print_state(const struct rr_durable *d)
@@ -63,6 +67,55 @@ static int verify_records(struct rr_session *s, const struct rr_durable *d)
     }
     return report(s->verdict, wrong || s->verdict->findings.count ? STATUS_BROKEN : STATUS_FINE);
 }
+
+/* ---- inspect ---- */
+
+static void print_inspection(const struct rr_durable *d, const struct rr_inspection *found,
+                             bool json)
+{
+    const char *between = "";
+
+    printf(json ? "{\"records\": %u, \"right\": %u, \"lost\": %u, \"torn\": %u, \"wrong\": ["
+                : "records %u right %u lost %u torn %u\n",
+           d->records, found->count[RR_RECORD_RIGHT], found->count[RR_RECORD_LOST],
+           found->count[RR_RECORD_TORN]);
+    for (uint32_t n = 1; n <= d->records; n++) {
+        enum rr_record_state state = found->state[n - 1];
+
+        if (state != RR_RECORD_RIGHT && json) {
+            printf("%s{\"record\": %u, \"state\": \"%s\"}", between, n,
+                   rr_record_state_name(state));
+            between = ", ";
+        } else if (state != RR_RECORD_RIGHT) {
+            printf("record %u is %s\n", n, rr_record_state_name(state));
+        }
+    }
+    fputs(json ? "]}\n" : "", stdout);
+}
+
+static int inspect(const struct rr_durable *d, const char *path, bool json)
+{
+    FILE *file = fopen(path, "rb");
+    struct rr_inspection found = { .state = NULL };
+    int status;
+
+    if (!file || !rr_durable_inspect(d, file, &found)) {
+        status = trouble("cannot read %s: %s", path, g_strerror(errno));
+    } else {
+        print_inspection(d, &found, json);
+        status = found.count[RR_RECORD_RIGHT] == d->records ? STATUS_FINE : STATUS_BROKEN;
+        if (fflush(stdout)) {
+            status = trouble("cannot write to standard output");
+        }
+    }
+    if (file) {
+        fclose(file);
+    }
+    g_free(found.state);
+    return status;
+}
+
+/* ---- write and verify ---- */
 
 static int run(const struct durable_arguments *a, struct rr_durable *d, const char *target,
                bool verify)
@@ -112,9 +165,15 @@ static bool stable_of(const char *name, enum rr_stable *stable)
     return false;
 }
 
+static bool is_name(const char *file)
+{
+    return file && *file && strlen(file) <= UINT8_MAX && !strchr(file, '/');
+}
+
 static int dispatch(const struct durable_arguments *a, int argc, char **argv)
 {
     bool verify = argc == 3 && strcmp(argv[1], "verify") == 0;
+    bool inspects = argc == 3 && strcmp(argv[1], "inspect") == 0;
     struct rr_durable d = {
         .seed = (uint32_t)a->seed,
         .records = (uint32_t)a->records,
@@ -122,12 +181,17 @@ static int dispatch(const struct durable_arguments *a, int argc, char **argv)
         .every = (uint32_t)a->every,
     };
 
-    if (!verify && (argc != 3 || strcmp(argv[1], "write") != 0)) {
-        return trouble(
-            "durable takes: write HOST[:PORT] or verify HOST[:PORT]; see rpcrdma durable "
-            "--help");
+    if (!verify && !inspects && (argc != 3 || strcmp(argv[1], "write") != 0)) {
+        return trouble("durable takes: write HOST[:PORT], verify HOST[:PORT] or inspect PATH; see "
+                       "rpcrdma durable --help");
     }
-    if (!a->file || !*a->file || strlen(a->file) > UINT8_MAX || strchr(a->file, '/')) {
+    if (inspects && a->file) {
+        return trouble("inspect takes the PATH of the file, and no --file");
+    }
+    if (a->json && !inspects) {
+        return trouble("--json is for inspect");
+    }
+    if (!inspects && !is_name(a->file)) {
         return trouble("--file takes the name of a file in the root of the export, and is needed");
     }
     if (a->records < 0 || a->records > RR_RECORDS_MAX) {
@@ -142,7 +206,7 @@ static int dispatch(const struct durable_arguments *a, int argc, char **argv)
     if (a->stable && !stable_of(a->stable, &d.stable)) {
         return trouble("--stable takes unstable, data-sync or file-sync, not %s", a->stable);
     }
-    return run(a, &d, argv[2], verify);
+    return inspects ? inspect(&d, argv[2], a->json) : run(a, &d, argv[2], verify);
 }
 
 int rr_main_durable(int argc, char **argv)
@@ -153,7 +217,9 @@ int rr_main_durable(int argc, char **argv)
     GOptionEntry entries[] = {
         { "file", 0, 0, G_OPTION_ARG_STRING, &a.file,
           "a file in the root of the export, which is overwritten", "NAME" },
-        { "records", 0, 0, G_OPTION_ARG_INT, &a.records, "write or verify so many (256)", "N" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &a.json, "inspect: one object", NULL },
+        { "records", 0, 0, G_OPTION_ARG_INT, &a.records, "write, verify or inspect so many (256)",
+          "N" },
         { "size", 0, 0, G_OPTION_ARG_INT, &a.size, "octets of a record (8192)", "N" },
         { "seed", 0, 0, G_OPTION_ARG_INT, &a.seed, "of the records' content (1)", "N" },
         { "stable", 0, 0, G_OPTION_ARG_STRING, &a.stable,
@@ -164,7 +230,8 @@ int rr_main_durable(int argc, char **argv)
         { NULL },
     };
     g_autoptr(GOptionContext) context = g_option_context_new(
-        "write|verify HOST[:PORT] - records, and which of them an NFS server has to keep");
+        "write|verify HOST[:PORT] | inspect PATH - records, and which of them an NFS server has to "
+        "keep");
     g_autoptr(GError) error = NULL;
     int status;
 

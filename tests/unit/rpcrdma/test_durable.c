@@ -192,6 +192,68 @@ static void damage__is_found(void)
     close_session();
 }
 
+/* ---- The file itself ---- */
+
+static void record__states(void)
+{
+    static const struct {
+        uint32_t zeros_from, zeros_to, changed; /* changed: this octet; 0: none */
+        enum rr_record_state state;
+    } rows[] = {
+        { 0, 0, 0, RR_RECORD_RIGHT },       { 0, SIZE, 0, RR_RECORD_LOST },
+        { 512, SIZE, 0, RR_RECORD_TORN },   /* the second half has not come */
+        { 0, SIZE - 8, 0, RR_RECORD_TORN }, /* only the last octets have */
+        { 0, 0, SIZE - 1, RR_RECORD_TORN }, /* one octet is another one */
+        { 0, SIZE, 9, RR_RECORD_TORN },     /* nothing but a foreign octet */
+    };
+    struct rr_durable d = { .size = SIZE, .seed = 3 };
+
+    for (size_t i = 0; i < SG_ARRAY_SIZE(rows); i++) {
+        uint8_t octets[SIZE];
+
+        T_CONTEXT("row %zu", i);
+        rr_record_fill(&d, 2, octets);
+        memset(octets + rows[i].zeros_from, 0, rows[i].zeros_to - rows[i].zeros_from);
+        if (rows[i].changed) {
+            octets[rows[i].changed] ^= 0x40;
+        }
+        T_EQ_INT(rr_record_judge(&d, 2, octets), rows[i].state);
+        /* Another record in its place is not right either. */
+        T_TRUE(rr_record_judge(&d, 1, octets) != RR_RECORD_RIGHT);
+    }
+}
+
+/* A file with five records of which the last one is cut, judged with as many as are asked for. */
+static void inspect__ends_anywhere(void)
+{
+    enum { RECORDS_HERE = 5 };
+    struct rr_durable d = { .size = SIZE, .seed = 3 };
+    uint8_t octets[RECORDS_HERE * SIZE];
+
+    for (uint32_t n = 1; n <= RECORDS_HERE; n++) {
+        rr_record_fill(&d, n, octets + (size_t)(n - 1) * SIZE);
+    }
+    memset(octets + SIZE, 0, SIZE);
+    for (d.records = 0; d.records <= RECORDS_HERE + 2; d.records++) {
+        FILE *file = fmemopen(octets, sizeof(octets) - 4, "rb");
+        uint32_t torn = d.records >= RECORDS_HERE, lost = d.records >= 2;
+        struct rr_inspection found;
+
+        T_CONTEXT("%u records", d.records);
+        lost += d.records > RECORDS_HERE ? d.records - RECORDS_HERE : 0;
+        T_NOT_NULL(file);
+        T_TRUE(rr_durable_inspect(&d, file, &found));
+        T_EQ_U64(found.count[RR_RECORD_TORN], torn);
+        T_EQ_U64(found.count[RR_RECORD_LOST], lost);
+        T_EQ_U64(found.count[RR_RECORD_RIGHT], d.records - torn - lost);
+        if (torn) {
+            T_EQ_INT(found.state[RECORDS_HERE - 1], RR_RECORD_TORN);
+        }
+        g_free(found.state);
+        fclose(file);
+    }
+}
+
 /* ---- NFS ---- */
 
 static void nfs__stable_and_commit(void)
@@ -294,6 +356,8 @@ static const struct t_case cases[] = {
     { "a server that restarts", restarts },
     { "a server that does less than it was asked for", less_stable_than_asked },
     { "a damaged record is found", damage__is_found },
+    { "what has become of a record", record__states },
+    { "a file that ends anywhere", inspect__ends_anywhere },
     { "stable WRITEs and COMMIT of NFS", nfs__stable_and_commit },
     { "measurements", bench__counts },
     { "measurements keep to the grant", bench__keeps_to_the_grant },

@@ -4,6 +4,7 @@
 #include <pcap/pcap.h>
 #include <sys/wait.h>
 
+#include "durable.h"
 #include "exchanges.h"
 #include "tap.h"
 
@@ -184,17 +185,57 @@ static void check__arguments(void)
 
 static void durable_and_bench__arguments(void)
 {
-    expect("durable", 2, "durable takes: write HOST[:PORT] or verify HOST[:PORT]");
+    expect("durable", 2, "durable takes: write HOST[:PORT], verify HOST[:PORT] or inspect PATH");
     expect("durable erase x --file y", 2, "durable takes: write HOST[:PORT]");
     expect("durable write x", 2, "--file takes the name of a file in the root of the export");
     expect("durable write x --file a/b", 2, "--file takes the name of a file in the root");
     expect("durable write x --file a --size 70000", 2, "--size takes a multiple of 4 from 16");
     expect("durable write x --file a --records 40000", 2, "--records takes a number from 0 to");
     expect("durable write x --file a --stable yes", 2, "--stable takes unstable, data-sync");
+    expect("durable write x --file a --json", 2, "--json is for inspect");
+    expect("durable inspect x --file a", 2, "inspect takes the PATH of the file, and no --file");
+    expect("durable inspect", 2, "durable takes:");
     expect("bench", 2, "bench takes one HOST[:PORT]");
     expect("bench x --file y", 2, "--file needs --program nfs");
     expect("bench x --seconds 0", 2, "--seconds takes a number above 0, at most 600");
     expect("bench x --depth 33", 2, "--depth takes a number from 1 to 32");
+}
+
+enum { INSPECTED = 5, OCTETS = 64 };
+
+/* Records 1, 2 and 4 are right, 3 is torn, 5 is behind the end of the file. */
+static void durable_inspect__a_file(void)
+{
+    struct rr_durable d = { .seed = 7, .size = OCTETS };
+    uint8_t octets[(INSPECTED - 1) * OCTETS];
+    char *path = path_of("records"), *arguments;
+
+    for (uint32_t n = 1; n < INSPECTED; n++) {
+        rr_record_fill(&d, n, octets + (n - 1) * OCTETS);
+    }
+    octets[3 * OCTETS - 1] ^= 1;
+    T_TRUE(g_file_set_contents(path, (char *)octets, sizeof(octets), NULL));
+    arguments = g_strdup_printf("durable inspect %s --seed 7 --size %d --records", path, OCTETS);
+    {
+        g_autofree char *fine = g_strdup_printf("%s 2", arguments);
+        g_autofree char *none = g_strdup_printf("%s 0", arguments);
+        g_autofree char *wrong = g_strdup_printf("%s %d", arguments, INSPECTED);
+        g_autofree char *json = g_strdup_printf("%s --json", wrong);
+        g_autofree char *other = g_strdup_printf("%s --seed 8", fine);
+        g_autofree char *missing = g_strdup_printf("durable inspect %s-no --records 1", path);
+
+        expect(fine, 0, "records 2 right 2 lost 0 torn 0\n");
+        expect(none, 0, "records 0 right 0 lost 0 torn 0\n");
+        expect(wrong, 1, "records 5 right 3 lost 1 torn 1\nrecord 3 is torn\nrecord 5 is lost\n");
+        expect(json, 1,
+               "{\"records\": 5, \"right\": 3, \"lost\": 1, \"torn\": 1, \"wrong\": "
+               "[{\"record\": 3, \"state\": \"torn\"}, {\"record\": 5, \"state\": \"lost\"}]}\n");
+        expect(other, 1, "records 2 right 0 lost 0 torn 2\n");
+        expect(missing, 2, "No such file or directory");
+    }
+    T_EQ_INT(g_remove(path), 0);
+    g_free(arguments);
+    g_free(path);
 }
 
 /* The responder of this program keeps all rules; each form of report says so. */
@@ -265,6 +306,7 @@ static const struct t_case cases[] = {
     { "arguments", arguments },
     { "check and serve: arguments", check__arguments },
     { "durable and bench: arguments", durable_and_bench__arguments },
+    { "durable inspect: a file behind a recovery", durable_inspect__a_file },
     { "check self: reports", check__self },
     { "check without a server: no judgement", check__no_server },
     { "the document has the rules", rules__as_in_the_document },
