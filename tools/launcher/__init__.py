@@ -47,6 +47,7 @@ timeline_tap.py    its source: the keepers' taps, QEMU's trace events
 timeline_lines.py  the adapter's trace events as data
 timeline_html.py   the time line as a page
 timeline_perfetto.py   the same for Perfetto
+timeline_ctf.py    the same in the Common Trace Format
 guest_reads.py what a command in a VM prints, with bounds
 elf_names.py   functions of an ELF file of a guest
 processes.py   program counters of processes as functions

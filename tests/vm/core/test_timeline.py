@@ -9,6 +9,7 @@ a segment is sent before it is received, although two QEMUs have written that.
 """
 import json
 import os
+import subprocess
 import tempfile
 
 import labtest
@@ -31,8 +32,9 @@ class Timeline(labtest.LabCase):
         return {each["name"] for each in found if each["state"] == "enabled"}
 
     def trace(self, folder, *words):
-        """A trace of both VMs as data; also page and Perfetto's file."""
+        """A trace of both VMs as data; also page, Perfetto's file and the Common Trace Format."""
         files = ("--html", folder + "/page.html", "--perfetto", folder + "/perfetto.json")
+        files += ("--ctf", folder + "/ctf")
         done = self.lab.run("trace", "alpha", "beta", *files, "--json", *words)
         return json.loads(done.out), done.err
 
@@ -45,7 +47,10 @@ class Timeline(labtest.LabCase):
             found, said = self.trace(folder, *command)
             page = open(folder + "/page.html", encoding="utf-8").read()
             records = json.load(open(folder + "/perfetto.json", encoding="utf-8"))["traceEvents"]
-            self.assertEqual(sorted(os.listdir(folder)), ["page.html", "perfetto.json"])
+            self.assertEqual(sorted(os.listdir(folder)), ["ctf", "page.html", "perfetto.json"])
+            words = ["babeltrace2", "--no-delta", folder + "/ctf"]
+            lines = subprocess.run(words, capture_output=True, encoding="utf-8", check=True)
+            self.assertEqual(len(lines.stdout.splitlines()), len(found["events"]), lines.stderr)
         self.assertEqual(server.wait(), 0, server.output)
         self.assertEqual((found["status"], found["notes"]), (0, []))
         self.assertIn("ping data: rdma-ping-0", said)
