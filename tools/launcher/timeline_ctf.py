@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The time line of a trace in the Common Trace Format, version 1.8, for babeltrace2 and Trace Compass.
+"""The time line of a trace in the Common Trace Format 1.8, for babeltrace2 and Trace Compass.
 
-The folder has two files: `metadata`, the description of all fields as text in TSDL, and `events`, one
-stream of packets with the events of all VMs in the order of the time line.  An event's class is its
-kind.  Times are nanoseconds since 1970 by the host's clock.
+The folder has two files: `metadata`, the description of all fields as text in TSDL, and `events`,
+one stream of packets with the events of all VMs in the order of the time line.  An event's class is
+its kind.  Times are nanoseconds since 1970 by the host's clock.
 """
 import contextlib
 import os
@@ -154,8 +154,8 @@ class Stream:
 
 
 def stream(result, number):
-    """The file of events.  The last packet has none, and says how many lines were lost: readers show
-    them as discarded somewhere behind the packet before it."""
+    """The file of events.  The last packet has none, and says how many lines were lost: readers
+    show them as discarded somewhere behind the packet before it."""
     classes = {kind: at for at, kind in enumerate(KINDS)}
     found, begin, end, waiting = Stream(number), result["began_us"], result["began_us"], bytearray()
     for event in result["events"]:

@@ -63,6 +63,7 @@ class Timeline(labtest.LabCase):
                 self.assertNotIn("staghorn_flow", self.lab.run("log", vm, "--device").out)
         self.check_order(found["events"])
         self.check_spans(records)
+        self.check_arrows(found["events"], records, page)
 
     def check_order(self, events):
         """What alpha has sent arrives at beta, not before."""
@@ -86,6 +87,15 @@ class Timeline(labtest.LabCase):
         ended = {each["id"]: each["args"]["status"] for each in records if each["ph"] == "e"}
         self.assertEqual(begun, set(ended))
         self.assertGreaterEqual(list(ended.values()).count("SUCCESS"), 4 * COUNT, ended)
+
+    def check_arrows(self, events, records, page):
+        """Each segment that the one VM received is an arrow from where the other one sent it."""
+        received = sum(each["kind"] == "received" for each in events)
+        for phase in "sf":
+            numbers = [each["id"] for each in records if each["ph"] == phase]
+            self.assertEqual(len(numbers), received)
+            self.assertEqual(set(numbers), set(range(1, received + 1)))
+        self.assertIn('class="arrow"', page)
 
     def test_time__ends_by_itself(self):
         """With --for nothing needs to happen in the VMs."""
