@@ -29,6 +29,39 @@ KERNEL = symbols.Kernel(KALLSYMS)
 LATER = (6, 12)
 
 
+# A stack of Linux 6.12.117 of Debian 13, as the adapter has recorded it: write() of a process, in
+# vfs_write() behind its call of the file's own function.  These are the kernel's entries for it.
+RECORDED_SP = 0xFF3F239080503C98
+RECORDED = (
+    "2000000000000000100000000000000000ed03867fa811ff00469c987fa811ff000000000000000000000000"
+    "0000000000d1f6e208820fec00b6e9987fa811ff3800000000000000807a41a3fc7f00000000000000000000"
+    "00d1f6e208820fec00b6e9987fa811ff00b6e9987fa811ff3800000000000000807a41a3fc7f000000a17986"
+    "7fa811ff896ca4a2ffffffff000000000000000000d1f6e208820fec583f508090233fff483f508090233fff"
+    "0100000000000000010000000000000027a930a3ffffffff00d1f6e208820fec00b6e9987fa811ff00b6e998"
+    "7fa811ff3800000000000000807a41a3fc7f000000a179867fa811ff583f508090233fffd61d79a2ffffffff"
+    "0000000000000000b70231a3ffffffff583f508090233fff483f508090233fff010000000000000033a930a3"
+    "ffffffff00d1f6e208820fec00b6e9987fa811ff00b6e9987fa811ff3800000000000000807a41a3fc7f0000"
+    "00a179867fa811ff583f508090233fffd61d79a2ffffffff0000000000000000b70231a3ffffffff583f5080"
+    "90233fff483f508090233fff010000000000000033a930a3ffffffff887c41a3fc7f00000000000000000000"
+    "a03e508090233fff408fa6a2ffffffff00000000000000000000000000000000583f508090233fffd61d79a2"
+    "ffffffff0000000000000000b70231a3ffffffff583f508090233fff483f508090233fff0700000000000000"
+    "33a930a3ffffffff010000000000000033a930a3ffffffff00000000000000007e1e65a2ffffffff00400000"
+    "00000000583f508090233fff00a179867fa811ff351e79a2ffffffff0040000000000000b70231a3ffffffff"
+    "583f508090233fff483f508090233fff010000000000000033a930a3ffffffffd61d79a2ffffffff00000000"
+    "0000000000000000000000000000000000000000000000000000000000000000000000002f0140a3ffffffff"
+    "90384103b3550000030000000000000010000000000000002000000000000000c07c41a3fc7f000040d7c461"
+    "b27f00000202000000000000000000000000000000000000000000000000000000000000daffffffffffffff"
+    "a773d961b27f00003800000000000000807a41a3fc7f000004000000000000000100000000000000a773d961"
+    "b27f000033000000000000000202000000000000307a41a3fc7f00002b00000000000000"
+)
+RECORDED_ENTRIES = [
+    (0xFFFFFFFFA2A46714, CALL, SP, 144, PREV_SP, -40),  # vfs_write()
+    (0xFFFFFFFFA2A46C88, CALL, SP, 56, PREV_SP, -32),  # ksys_write()
+    (0xFFFFFFFFA330A926, CALL, BP, 16, PREV_SP, -16),  # do_syscall_64()
+    (0xFFFFFFFFA340012E, REGS, SP, 0, 0, 0),  # entry_SYSCALL_64()
+]
+
+
 def case(function):
     """Registers a test; its docstring is its name."""
     CASES.append(function)
@@ -101,6 +134,21 @@ def orc__whole(_folder):
         table = tables(ENTRIES, version)
         found = callers(stack(*WORDS), at("leaf"), STACK + 16, table, KERNEL.caller)
         assert found == (CHAIN, True), (version, found)
+
+
+@case
+def orc__recorded(_folder):
+    """the stack of a real kernel, with left-overs of earlier calls between the frames"""
+    window = Window(RECORDED_SP, bytes.fromhex(RECORDED))
+    start, *calls = (address + 1 for address, *_ in RECORDED_ENTRIES)
+
+    def is_code(pc):
+        return 0xFFFFFFFFA2600000 <= pc < 0xFFFFFFFFA3600000
+
+    found = callers(window, start, 0, tables(RECORDED_ENTRIES), is_code)
+    assert found == ([Frame(pc, "orc") for pc in calls], True), found
+    left, _ = callers(window, start, 0, lambda pc: [], is_code)
+    assert set(calls) < {frame.pc for frame in left} and len(left) > 15, left
 
 
 @case
