@@ -16,8 +16,14 @@ MODULES_MAX = 24
 LIMITS = ("__start_orc_unwind_ip", "__stop_orc_unwind_ip", "__start_orc_unwind")
 LIMIT = re.compile(r"(?m)^([0-9a-f]{1,16}) \w (%s)\s*$" % "|".join(LIMITS), re.ASCII)
 SECTIONS = (".orc_unwind", ".orc_unwind_ip")
-ASK = "uname -r; for m in %s; do for s in %s; do cat /sys/module/$m/sections/$s; done || exit; done"
-READ = "dd if=/proc/kcore bs=1M iflag=skip_bytes,count_bytes skip=%d count=%d status=none || exit\n"
+ASK = (
+    "uname -r; for m in %s; do for s in %s; do cat /sys/module/$m/sections/$s || echo none; done;"
+    " done 2> /dev/null"
+)
+READ = (
+    "dd if=/proc/kcore bs=1M iflag=skip_bytes,count_bytes,fullblock skip=%d count=%d status=none"
+    " || exit\n"
+)
 
 
 def limits(kallsyms):
