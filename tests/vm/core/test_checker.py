@@ -15,7 +15,7 @@ import programs
 RING = os.path.join(programs.FOLDER, "ring_doorbell")
 MISTAKES = ("ADMIN-FIELD", "DB-RESET")
 # Of the mistake that a process makes through the driver, the nearest first.
-CALLERS = ("ib_uverbs_write", "vfs_write", "do_syscall_64")
+CALLERS = ("sgh_create_srq", "ib_uverbs_write", "vfs_write", "do_syscall_64")
 # Takes the adapter from its driver; prints its folder in sysfs.
 TAKE = """cd /sys/bus/pci/devices
 for d in *; do
