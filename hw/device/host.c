@@ -153,6 +153,7 @@ static bool host_where(void *opaque, struct sg_where *where)
         cpu_synchronize_state(cpu);
         where->pc = cpu->cc->get_pc(cpu);
     }
+    staghorn_guest_stack(cpu, where);
     return true;
 }
 

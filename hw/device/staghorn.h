@@ -154,6 +154,9 @@ void staghorn_cpus_sync(StaghornState *s);
 bool staghorn_check_parse(const char *text, uint8_t *mode);
 void staghorn_check_class_init(ObjectClass *klass);
 
+/* guest_stack.c: the kernel's stack at where->pc. */
+void staghorn_guest_stack(CPUState *cpu, struct sg_where *where);
+
 /* fault_property.c: faults on demand. */
 void staghorn_faults_apply(StaghornState *s);
 void staghorn_faults_finalize(StaghornState *s);

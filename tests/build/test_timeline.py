@@ -12,21 +12,27 @@ from timeline_rig import conversation, line, raises, read_page
 
 TOP = Path(__file__).resolve().parents[2]
 from launcher import debugging, timeline, timeline_html, timeline_lines  # noqa: E402
-from launcher import timeline_perfetto, timeline_tap  # noqa: E402
+from launcher import timeline_links, timeline_perfetto, timeline_tap  # noqa: E402
 from launcher.timeline_lines import Damaged, Unknown, parse  # noqa: E402
 
 CASES = []
 CORE = TOP / "hw" / "core"
+# Which segment of which connection it is, as the core writes it.
+LINK = "segment 1, 10.77.0.1:40000 > 10.77.0.2:7471"
+LINK_6 = "segment 18446744073709551615, [fd00:0:0:0:0:0:0:a]:1 > [fd00:0:0:0:0:0:0:b]:65535"
 # Formats of the core's lines, with values for them, and the kind of event that they are.
 LINES = {
     "qp %u: fetched send entry %u, %s": ((1, 7, "SEND"), "fetch"),
     "qp %u: fetched receive entry %u": ((1, 7), "fetch"),
     "qp %u: fetched receive entry %u of srq %u": ((1, 7, 2), "fetch"),
-    "qp %u: %s %s, STag 0x%08x, TO 0x%x, %u octets%s": (
-        (1, "sent", "RDMA Write", 0x100, 4096, 64, ", last"),
+    "qp %u: %s %s, STag 0x%08x, TO 0x%x, %u octets%s, %s": (
+        (1, "sent", "RDMA Write", 0x100, 4096, 64, ", last", LINK),
         "sent",
     ),
-    "qp %u: %s %s, MSN %u, offset %u, %u octets%s": ((1, "received", "Send", 3, 0, 64, ""), None),
+    "qp %u: %s %s, MSN %u, offset %u, %u octets%s, %s": (
+        (1, "received", "Send", 3, 0, 64, "", LINK_6),
+        None,
+    ),
     "qp %u: completed receive entry %u, %s, %u octets, cq %u": (
         (1, 7, "SUCCESS", 64, 2),
         "completion",
@@ -106,6 +112,7 @@ def formats__of_the_core(_folder):
         event = flow(form % values)
         assert event.kind == (kind or "received") and event.qp == 1, event
         assert (event.entry is not None) == (event.kind in ("fetch", "completion")), event
+        assert (event.segment is not None) == (event.kind in ("sent", "received")), event
     assert flow("qp 1: fetched send entry 7, unknown opcode").name == "unknown opcode"
     assert flow("qp 1: completed receive entry 7, SUCCESS, 64 octets, cq 2").name == "SUCCESS"
     assert flow("qp 1: fetched receive entry 7 of srq 2").entry == ("receive", 7)
@@ -196,6 +203,7 @@ def lines__cut_short(_folder):
 def lines__wrong(_folder):
     """lines without the form of their event are damaged, and an unknown event is named"""
     for event, rest in (
+        ("staghorn_flow", "r0: qp 1: sent Send, MSN 1, offset 0, 8 octets, segment 1"),
         ("staghorn_flow", "r0: nothing known"),
         ("staghorn_flow", "r0: qp 1: moved Send"),
         ("staghorn_flow", "r0: qp 1: fetched nothing"),
@@ -359,6 +367,68 @@ def perfetto__indices_wrap(_folder):
     ]
     records = timeline_perfetto.records(result({"alpha": lines}))
     assert [r["args"]["status"] for r in records if r["ph"] == "e"] == ["SUCCESS"] * 2
+
+
+def linked(*extra):
+    """A conversation whose segments say which they are; extra: further events (VM, time, text)."""
+    write = "RDMA Write, STag 0x00000100, TO 0x0, 8 octets, last, segment %d, 1.2.3.4:5 > 1.2.3.5:6"
+    said = [
+        ("beta", 90, "qp 3: received " + write % 4),  # sent before the trace began
+        ("alpha", 100, "qp 1: sent " + write % 5),
+        ("beta", 103, "qp 3: received " + write % 5),
+        ("alpha", 110, "qp 1: sent " + write % 6),
+        ("beta", 110, "qp 3: received " + write % 6),
+        ("alpha", 120, "qp 1: sent " + write % 7),  # its other end is not in the trace
+        ("alpha", 130, "qp 1: sent Send, MSN 1, offset 0, 8 octets, last"),
+        ("beta", 131, "qp 3: received Send, MSN 1, offset 0, 8 octets, last"),
+        *extra,
+    ]
+    lines = {"alpha": [], "beta": []}
+    for vm, micros, text in said:
+        lines[vm].append(line("staghorn_flow", "r0: " + text, micros))
+    return result(lines)
+
+
+@case
+def links__of_two_vms(_folder):
+    """what one VM sent is linked with what the other one received, and with nothing else"""
+    events = linked()["events"]
+    found = [
+        (events[begin].time % 1000, events[end].time % 1000)
+        for begin, end in timeline_links.links(events)
+    ]
+    assert found == [(100, 103), (110, 110)], found
+    same = "Send, MSN 9, offset 0, 8 octets, last, segment 1, 1.2.3.4:5 > 1.2.3.4:7"
+    events = linked(("alpha", 140, "qp 1: sent " + same), ("alpha", 141, "qp 2: received " + same))
+    assert len(timeline_links.links(events["events"])) == 2
+
+
+@case
+def links__in_perfetto(_folder):
+    """a link is a flow with two ends, each in a span that is its event"""
+    records = timeline_perfetto.records(linked())
+    flows = [record for record in records if record["ph"] in "sf"]
+    assert [(r["ph"], r["id"], r["pid"], r["ts"]) for r in flows] == [
+        *(("s", 1, 1, 100), ("f", 1, 2, 103), ("s", 2, 1, 110), ("f", 2, 2, 110)),
+    ], flows
+    assert {(r["cat"], r["name"]) for r in flows} == {("segment", "segment")}
+    assert all(r["bp"] == "e" for r in flows if r["ph"] == "f")
+    for record in flows:
+        kind = "sent" if record["ph"] == "s" else "received"
+        before = records[: records.index(record)]
+        spans = [r for r in before if r["ph"] == "X" and r["cat"] == kind]
+        same = [r for r in spans if all(r[x] == record[x] for x in ("pid", "tid", "ts"))]
+        assert len(same) == 1 and same[0]["dur"] == 1, (record, same)
+    assert sum(record["ph"] in "iX" for record in records) == 8
+
+
+@case
+def links__in_the_page(_folder):
+    """a link is a line of the picture, from the one event's lane to the other's"""
+    text = timeline_html.page(linked())
+    read_page(text)
+    assert text.count('class="arrow"') == 2 and timeline_html.page(result()).count("arrow") == 1
+    assert "<title>RDMA Write, STag 0x00000100, TO 0x0, 8 octets, last, segment 5, " in text
 
 
 @case

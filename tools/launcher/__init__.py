@@ -48,9 +48,13 @@ timeline_tap.py    its source: the keepers' taps, QEMU's trace events
 timeline_lines.py  the adapter's trace events as data
 timeline_guest.py  tracepoints of the guests on it
 timeline_clock.py  the guests' clocks in terms of the host's
+timeline_links.py  which event of a VM received what another one sent
 timeline_html.py   the time line as a page
 timeline_perfetto.py   the same for Perfetto
+timeline_ctf.py    the same in the Common Trace Format
 guest_reads.py what a command in a VM prints, with bounds
+call_chain.py  callers of an instruction, from a window of the kernel's stack
+guest_orc.py   what leads to them: ORC tables of a guest's kernel
 elf_names.py   functions of an ELF file of a guest
 processes.py   program counters of processes as functions
 symbols.py     program counters of a recording as functions, files and lines

@@ -4,7 +4,9 @@ import json
 import time
 
 from . import guest_reads, proc
+from .call_chain import Window, callers
 from .errors import LabError, UsageError
+from .guest_orc import GuestOrc, limits
 from .processes import Processes
 from .qmp import Monitor
 from .symbols import KERNEL, Kernel, Symbols
@@ -60,13 +62,16 @@ class Names:
         self.symbols = Symbols(programs)
         self.processes = Processes(folder, vm)
         self.known = {}  # by program counter
+        self.kallsyms = ""
+        self.orc = GuestOrc(folder, vm)
 
     def give(self, found):
         """Adds the member "symbol" to the reports whose program counter has a name."""
         counters = {int(report["pc"], 16) for report in found if "pc" in report}
         new = counters - self.known.keys()
         if any(pc >= KERNEL for pc in new):  # modules may have been loaded since
-            self.symbols.kernel = Kernel(kallsyms(self.folder, self.vm))
+            self.kallsyms = kallsyms(self.folder, self.vm)
+            self.symbols.kernel = Kernel(self.kallsyms)
         self.known.update(self.symbols.resolve(new))
         rest = {pc for pc in new if pc < KERNEL and self.known[pc].startswith("0x")}
         self.known.update(self.processes.names(rest))
@@ -74,7 +79,37 @@ class Names:
             name = self.known[int(report["pc"], 16)] if "pc" in report else None
             if name and not name.startswith("0x"):
                 report["symbol"] = name
+        self._give_callers(found)
         return found
+
+    def _give_callers(self, found):
+        """Instead of the stack's octets the reports get the member "callers"."""
+        kernel, stacks = self.symbols.kernel, []
+        for report in found:
+            octets, sp, bp = (report.pop(name, "") for name in ("stack", "sp", "bp"))
+            if octets and "symbol" in report:
+                window = Window(int(sp, 16), bytes.fromhex(octets))
+                stacks.append((report, window, int(report["pc"], 16), int(bp, 16)))
+        if not stacks:
+            return
+        tables = None
+        if limits(self.kallsyms):
+            words = {word for _, window, _, _ in stacks for word in window.words(window.sp)}
+            words.update(pc for _, _, pc, _ in stacks)
+            modules = {kernel.module(word) for word in words if word >= KERNEL} - {None, ""}
+            known = self.orc.tables(self.kallsyms, modules)
+
+            def tables(pc):
+                table = known.get(kernel.module(pc))
+                return [table] if table else []
+
+        for report, window, pc, bp in stacks:
+            frames, whole = callers(window, pc, bp, tables, kernel.caller)
+            report["callers"] = [
+                {"pc": "%#x" % frame.pc, "symbol": kernel.caller(frame.pc), "by": frame.by}
+                for frame in frames
+            ]
+            report["callers_whole"] = whole
 
 
 def place_of(report):
@@ -82,6 +117,17 @@ def place_of(report):
     if "symbol" in report:
         return "%s (%s)" % (report["symbol"], report["pc"])
     return report["pc"]
+
+
+def callers_of(report):
+    """Lines about the functions that have called the one of the report, the nearest first."""
+    frames = report.get("callers", ())
+    for number, frame in enumerate(frames):
+        head = "called by" if not number else ""
+        guess = "?" if frame["by"] == "guess" else " "
+        yield "    %-9s %s %s" % (head, guess, frame["symbol"])
+    if frames and not report["callers_whole"] and frames[-1]["by"] != "guess":
+        yield "    %-9s   ..." % ""
 
 
 def text_of(report):
@@ -93,6 +139,7 @@ def text_of(report):
         "    %s" % report["text"],
         "    rule: docs/manual/checker.md; section: docs/manual/%s" % report["section"],
     ]
+    lines += callers_of(report)
     for event in report["events"]:
         before = (report["ns"] - event["ns"]) / 1e6
         lines.append("    %12.3f ms before: %s" % (before, event["text"]))

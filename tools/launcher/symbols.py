@@ -16,7 +16,7 @@ from .errors import LabError, UsageError
 PIE_BASE = 0x555555554000  # Linux, x86-64, personality ADDR_NO_RANDOMIZE
 KERNEL = 0xFFFF800000000000  # program counters from here on are the kernel's
 # A line about code.  The guest wrote it: what does not look like one is no symbol.
-SYMBOL = re.compile(r"([0-9a-f]{1,16}) [tTwW] ([\w.$]{1,128})(?:\s+\[\w+\])?", re.ASCII)
+SYMBOL = re.compile(r"([0-9a-f]{1,16}) [tTwW] ([\w.$]{1,128})(?:\s+\[(\w{1,64})\])?", re.ASCII)
 FAR = 1 << 20  # octets behind a symbol of the kernel that do not belong to it any more
 
 
@@ -73,17 +73,31 @@ class Kernel:
         for line in text.splitlines():
             symbol = SYMBOL.fullmatch(line.strip())
             if symbol:
-                found.append((int(symbol[1], 16), symbol[2]))
-        found.sort()
-        self.starts = [start for start, _ in found if start]
-        self.symbols = [name for start, name in found if start]
+                found.append((int(symbol[1], 16), symbol[2], symbol[3] or ""))
+        found = sorted(each for each in found if each[0])
+        self.starts = [start for start, _, _ in found]
+        self.symbols = [name for _, name, _ in found]
+        self.modules = [module for _, _, module in found]
+
+    def _index(self, pc):
+        """Of the symbol that the address belongs to, or None."""
+        i = bisect.bisect_right(self.starts, pc) - 1
+        return i if i >= 0 and pc - self.starts[i] < FAR else None
 
     def name(self, pc):
         """Symbol and offset, or None."""
-        i = bisect.bisect_right(self.starts, pc) - 1
-        if i < 0 or pc - self.starts[i] >= FAR:
-            return None
-        return "%s+%#x" % (self.symbols[i], pc - self.starts[i])
+        i = self._index(pc)
+        return None if i is None else "%s+%#x" % (self.symbols[i], pc - self.starts[i])
+
+    def caller(self, pc):
+        """The same of an address behind a call, which may be the end of its function."""
+        i = self._index(pc - 1)
+        return None if i is None else "%s+%#x" % (self.symbols[i], pc - self.starts[i])
+
+    def module(self, pc):
+        """The module that has this code, "" for the kernel itself, or None."""
+        i = self._index(pc)
+        return None if i is None else self.modules[i]
 
 
 class Symbols:

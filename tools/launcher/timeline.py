@@ -8,8 +8,9 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
-from . import agent, options, timeline_guest, timeline_html, timeline_perfetto
+from . import agent, options, timeline_ctf, timeline_guest, timeline_html, timeline_perfetto
 from .errors import EXEC_FAILED, LabError, UsageError
 from .state import LabFolder
 from .timeline_lines import KINDS
@@ -45,6 +46,11 @@ def add(parser):
         "--perfetto", metavar="FILE", help="write JSON that Perfetto and chrome://tracing open"
     )
     parser.add_argument(
+        "--ctf",
+        metavar="FOLDER",
+        help="write a new folder in the Common Trace Format, for babeltrace2 and Trace Compass",
+    )
+    parser.add_argument(
         "--limit",
         type=_number,
         default=EVENTS_DEFAULT,
@@ -73,8 +79,10 @@ def add(parser):
 
 def _check(folder, args):
     """Finds mistakes before anything is recorded."""
-    if not (args.html or args.perfetto or args.json):
-        raise UsageError("trace: no result is asked for: --html FILE, --perfetto FILE or --json")
+    if not (args.html or args.perfetto or args.ctf or args.json):
+        raise UsageError(
+            "trace: no result is asked for: --html FILE, --perfetto FILE, --ctf FOLDER or --json"
+        )
     if args.command and args.seconds:
         raise UsageError("trace: --for and a COMMAND exclude each other")
     for name in args.vms:
@@ -86,6 +94,11 @@ def _check(folder, args):
         setattr(args, option, options.writable("--" + option, path) if path else None)
     if args.html and args.html == args.perfetto:
         raise UsageError("--html and --perfetto name the same file")
+    if args.ctf:
+        args.ctf = timeline_ctf.place(args.ctf)
+        for path in filter(None, (args.html, args.perfetto)):
+            if Path(args.ctf) in (Path(path), Path(path).parent):
+                raise UsageError("--ctf names the folder of another result, or its file")
 
 
 class End:
@@ -254,5 +267,8 @@ def run(args, emit):
         if path:
             write(path, content(result))
             files.append(path)
+    if args.ctf:
+        timeline_ctf.write(args.ctf, result)
+        files.append(args.ctf)
     emit(args, as_json(result) if args.json else None, summary(result, files))
     return status or 0

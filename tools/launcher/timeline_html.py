@@ -6,6 +6,7 @@ import collections
 
 from .pages import attribute, document, row, text
 from .timeline_lines import GUEST, KINDS
+from .timeline_links import links
 
 COLOURS = {
     **{"register": "#8a8a8a", "command": "#7b4fb5", "doorbell": "#c77700", "fetch": "#2f7d32"},
@@ -16,6 +17,7 @@ WIDTH, NAMES, LANE, TOP = 1200, 190, 22, 26  # of the picture, in its units
 TICKS = 10
 STYLE = """
 body { max-width: none } svg { width: 100%; border: 1px solid #ccc } svg text { font-size: 12px }
+svg .arrow { opacity: .5 }
 .dot { display: inline-block; width: .8em; height: .8em; border-radius: 50% }
 label { margin-right: 1.2em; white-space: nowrap } #events td { padding: .1em .5em }
 #events td.n { white-space: nowrap } #events tr.far td { border-top: 3px solid #999 }
@@ -67,24 +69,49 @@ def _counts(result):
     yield "</table>"
 
 
-def _dots(events, names, begin, span):
-    """One circle for all events of a kind that fall on one place of a lane."""
-    places = collections.OrderedDict()
+def _places(events, names, begin, span):
+    """(lane, x, index of the kind) of each event in the picture."""
     at = {lane: number for number, lane in enumerate(names)}
     kinds = list(KINDS)
     for event in events:
         x = NAMES + round((event.time - begin) * (WIDTH - NAMES - 10) / span)
-        key = at[lane_of(event)], x, kinds.index(event.kind)
-        places.setdefault(key, []).append(event)
-    for (lane, x, kind), group in places.items():
+        yield at[lane_of(event)], x, kinds.index(event.kind)
+
+
+def _height(lane, kind):
+    return TOP + lane * LANE + 5 + kind * (LANE - 10) / (len(KINDS) - 1)
+
+
+def _dots(events, places):
+    """One circle for all events of a kind that fall on one place of a lane."""
+    groups = collections.OrderedDict()
+    kinds = list(KINDS)
+    for event, place in zip(events, places):
+        groups.setdefault(place, []).append(event)
+    for (lane, x, kind), group in groups.items():
         said = group[0].text if len(group) == 1 else "%d events, %s" % (len(group), group[0].text)
         yield '<circle cx="%d" cy="%.1f" r="3" fill="%s"><title>%s: %s</title></circle>' % (
             x,
-            TOP + lane * LANE + 5 + kind * (LANE - 10) / (len(kinds) - 1),
+            _height(lane, kind),
             COLOURS[kinds[kind]],
             kinds[kind],
             text(said),
         )
+
+
+def _arrows(events, places):
+    """A line for all segments that one VM sends at a place, and another one receives at a place."""
+    groups = collections.OrderedDict()
+    for begin, end in links(events):
+        groups.setdefault((places[begin], places[end]), []).append(events[begin])
+    for ((lane, x, kind), (to_lane, to_x, to_kind)), group in groups.items():
+        said = group[0].segment
+        if len(group) > 1:
+            said = "%d segments, %s" % (len(group), said)
+        yield (
+            '<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s" class="arrow">'
+            "<title>%s</title></line>"
+        ) % (x, _height(lane, kind), to_x, _height(to_lane, to_kind), COLOURS["sent"], text(said))
 
 
 def _picture(events, names, begin, span):
@@ -100,7 +127,9 @@ def _picture(events, names, begin, span):
         y = TOP + number * LANE
         yield '<line x1="0" y1="%d" x2="%d" y2="%d" stroke="#eee"/>' % (y, WIDTH, y)
         yield '<text x="4" y="%d">%s</text>' % (y + 15, text(name))
-    yield from _dots(events, names, begin, span)
+    places = list(_places(events, names, begin, span))
+    yield from _arrows(events, places)
+    yield from _dots(events, places)
     yield "</svg>"
 
 

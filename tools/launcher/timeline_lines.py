@@ -70,10 +70,18 @@ class Unknown(Exception):
     """An event of the adapter that this launcher does not know; its name."""
 
 
+# How a segment's line ends, in the same words where it is sent and where it is received: which one
+# of the connection's it is.
+SEGMENT = re.compile(
+    r"\b\d+ octets(?:, last)?(, segment \d+, [\w.:\[\]]+ > [\w.:\[\]]+)?\Z", re.ASCII
+)
+
 # One event.  time: microseconds since 1970 by the host's clock.  name: short, the same for all that
 # are alike.  qp: None if it is the adapter's.  entry: the queue's entry that was fetched or
-# completed, as ("send" or "receive", index).
-Event = namedtuple("Event", "time vm adapter kind name text qp entry", defaults=(None, None))
+# completed, as ("send" or "receive", index).  segment: what both ends call a segment, or None.
+Event = namedtuple(
+    "Event", "time vm adapter kind name text qp entry segment", defaults=(None, None, None)
+)
 
 
 def register_name(addr):
@@ -129,8 +137,10 @@ def _flow(text):
         parts["name"] = entry[3] or "receive"
     else:
         parts["name"], comma, numbers = rest.partition(", ")
-        if not comma or not re.search(r"\b\d+ octets(, last)?\Z", numbers):
+        segment = SEGMENT.search(numbers)
+        if not comma or not segment:
             raise Damaged
+        parts["segment"] = rest if segment[1] else None
     return parts
 
 

@@ -2,6 +2,8 @@
 """The time line of a trace in the JSON trace event format of Perfetto and chrome://tracing.
 
 A VM is a process, its adapter and each queue pair a thread.  Events are instants on these threads.
+A segment that one VM has sent and another one received is a flow, an arrow from one event to the
+other; viewers draw arrows between spans only, so these two events take a microsecond.
 A work request is a span beside them, from the fetch of its entry to its completion: spans of one
 queue pair overlap, so they are asynchronous ones, with an id of their own.
 """
@@ -9,6 +11,7 @@ import json
 
 from .timeline_html import lane_of, lanes
 from .timeline_lines import GUEST
+from .timeline_links import links
 
 HALF = 1 << 31  # indices run freely, modulo 2^32
 
@@ -78,23 +81,56 @@ def _span(phase, place, time, number, name, **details):
     }
 
 
+def _instant(event, place, time):
+    title = "%s %s" % (event.kind, event.name)
+    found = {"ph": "i", "s": "t", **place, "ts": time, "cat": event.kind, "name": title}
+    return {**found, "args": {"text": event.text}}
+
+
+class Flows:
+    """Segments with both ends in the trace, as flows."""
+
+    def __init__(self, events):
+        self.numbers, self.begun, self.ends = {}, set(), {}
+        for number, pair in enumerate(links(events), 1):
+            self.numbers.update(dict.fromkeys(pair, number))
+
+    def records(self, index, event, place, time):
+        """The event as a span, and the ends of flows behind it.  Of two events of one microsecond
+        the one that receives may be the first, but no flow ends before it has begun."""
+        number = self.numbers[index]
+        span = {**_instant(event, place, time), "ph": "X", "dur": 1}
+        del span["s"]
+        flow = {**place, "ts": time, "cat": "segment", "id": number, "name": "segment"}
+        if event.kind == "sent":
+            self.begun.add(number)
+            return [span, {"ph": "s", **flow}, *self.ends.pop(number, ())]
+        end = {"ph": "f", "bp": "e", **flow}
+        if number in self.begun:
+            return [span, end]
+        self.ends[number] = [end]
+        return [span]
+
+
 def records(result):
     """All records: those about tracks, then events in the order of their times."""
     events = result["events"]
+    flows = Flows(events)
     names = lanes(events)
     places, found = _metadata(names, result["vms"])
     spans, begin = Spans(), result["began_us"]
     last = 0
-    for event in events:
+    for index, event in enumerate(events):
         place, last = places[lane_of(event)], event.time - begin
         if event.kind == "fetch":
             number = spans.fetched(event)
             if number:
                 entry = "%s entry %d" % event.entry
                 found.append(_span("b", place, last, number, event.name, entry=entry))
-        title = "%s %s" % (event.kind, event.name)
-        found.append({"ph": "i", "s": "t", **place, "ts": last, "cat": event.kind, "name": title})
-        found[-1]["args"] = {"text": event.text}
+        if index in flows.numbers:
+            found += flows.records(index, event, place, last)
+        else:
+            found.append(_instant(event, place, last))
         if event.kind == "completion":
             for number, name, own in spans.completed(event):
                 status = event.name if own else "unsignaled"

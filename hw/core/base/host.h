@@ -37,9 +37,14 @@ struct sg_pm_who {
 };
 
 /* Which of the guest's processors makes the access that the core works on. */
+enum { SG_WHERE_STACK = 2048 };
 struct sg_where {
     uint32_t cpu;
     uint64_t pc; /* of the instruction */
+    /* Its stack pointer and frame pointer, and the stack from there on; the last may be missing. */
+    uint64_t sp, bp;
+    unsigned stack_octets;
+    uint8_t stack[SG_WHERE_STACK];
 };
 
 /* The machine's last power cut: the 64-octet lines that had not reached the media. */

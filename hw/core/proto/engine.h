@@ -291,6 +291,8 @@ struct sg_seg_note {
     uint32_t number; /* tagged: STag; else the number of its message in its queue */
     uint64_t at;     /* tagged: Tagged Offset; else the offset in its message */
     uint32_t octets; /* behind its header */
+    /* Of all segments in this direction of the connection, from 1: the same at both ends. */
+    uint64_t ordinal;
 };
 
 /*

@@ -28,6 +28,7 @@ static bool receiving(const struct sg_conn *c)
 static void pass_up(struct sg_conn *c, const uint8_t *p, size_t n)
 {
     c->e->stats.rx_fpdus++;
+    c->rx.segments++;
     if (!conn_is(c, CONN_IS_VALID)) {
         conn_flag(c, CONN_IS_VALID, true); /* the responder may send now */
         if (!c->initiator) {

@@ -100,6 +100,7 @@ size_t fpdu_send(struct sg_conn *c, struct seg_out *out, const struct sg_ddp_hdr
 {
     size_t n = send_fpdu(c, out, h, npay, len);
 
+    c->tx.segments += n > 0;
     if (n && sg_flows(c->e->host)) {
         flow_ddp(c, h, len, NULL);
     }

@@ -29,11 +29,15 @@ void flow_ddp(const struct sg_conn *c, const struct sg_ddp_hdr *h, size_t octets
                          .number = h->tagged ? h->stag : h->msn,
                          .at = h->tagged ? h->to : h->mo,
                          .octets = (uint32_t)octets,
+                         .ordinal = p ? c->rx.segments : c->tx.segments,
                      });
     }
 }
 
-/* Write and Read Request name memory; of its offset the header has the lower half. */
+/*
+ * Write and Read Request name memory; of its offset the header has the lower half.  A segment that
+ * arrives is counted when it has been executed.
+ */
 void flow_rt(const struct sg_conn *c, const struct sg_rt_hdr *h, size_t octets, const uint8_t *p)
 {
     bool tagged = !sg_rt_has_offset(h->type);
@@ -47,6 +51,7 @@ void flow_rt(const struct sg_conn *c, const struct sg_rt_hdr *h, size_t octets, 
                                         .number = tagged ? h->buffer_id : h->number,
                                         .at = tagged ? h->buffer_offset : h->data_offset,
                                         .octets = (uint32_t)octets,
+                                        .ordinal = p ? c->rx.segments + 1 : c->tx.segments,
                                     });
     }
 }

@@ -121,6 +121,32 @@ static void a_report_is_a_line_of_json(void)
     solo_end(&solo);
 }
 
+static bool where_with_stack(void *host, struct sg_where *w)
+{
+    where(host, w);
+    w->sp = 0xffffc90000003f00;
+    w->bp = 7;
+    w->stack_octets = 3;
+    memcpy(w->stack, "\x00\xff\x0a", 3);
+    return true;
+}
+
+/* What the stack had at the instruction is there for tools: never more than was read. */
+static void a_report_has_the_stack(void)
+{
+    char line[SG_CHECK_JSON_MAX];
+    struct md_cq cq;
+
+    begin(SG_CHECK_WARN);
+    solo.h.ops.where = where_with_stack;
+    md_create_cq(&solo.md, &cq, 16);
+    md_doorbell(&solo.md, 0, SG_DB_CQ_ARM, cq.cqn, 9);
+    sg_check_json(newest(), line, sizeof(line));
+    T_TRUE(strstr(line, "\"pc\": \"0xffffffff81001234\", \"sp\": \"0xffffc90000003f00\", "
+                        "\"bp\": \"0x7\", \"stack\": \"00ff0a\", \"events\": ["));
+    solo_end(&solo);
+}
+
 /* The longest report fits: every text and every number as long as it can be. */
 static void the_longest_report_fits(void)
 {
@@ -132,7 +158,11 @@ static void the_longest_report_fits(void)
         .rule = SG_RULE_REG_BITS,
         .object = { SG_OBJECT_LISTENER, false, UINT32_MAX },
         .has_where = true,
-        .where = { UINT32_MAX, UINT64_MAX },
+        .where = { .cpu = UINT32_MAX,
+                   .pc = UINT64_MAX,
+                   .sp = UINT64_MAX,
+                   .bp = UINT64_MAX,
+                   .stack_octets = SG_WHERE_STACK },
         .events = SG_CHECK_LAST,
     };
     char line[SG_CHECK_JSON_MAX];
@@ -263,6 +293,7 @@ static const struct t_case cases[] = {
     { "the newest reports are kept", the_newest_reports_are_kept },
     { "a report has the history of its object", a_report_has_the_history_of_its_object },
     { "a report is a line of JSON", a_report_is_a_line_of_json },
+    { "a report has the stack at its instruction", a_report_has_the_stack },
     { "the longest report fits", the_longest_report_fits },
     { "reports survive a reset", reports_survive_a_reset },
     { "a process does not end the adapter", a_process_does_not_end_the_adapter },

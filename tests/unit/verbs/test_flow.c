@@ -10,21 +10,39 @@
 enum { TEXT = 16384 };
 
 static char text[2][TEXT];
+/* What segments that a side has sent, or received, are called from their kind on. */
+static char sent[2][TEXT], received[2][TEXT];
 
-static void note(void *host, const char *line)
+static void append(char *p, const char *line, size_t len)
 {
-    char *p = text[host == &pair.side[1].h];
     size_t used = strlen(p);
 
-    T_TRUE(used + strlen(line) + 2 < TEXT);
-    snprintf(p + used, TEXT - used, "%s\n", line);
+    T_TRUE(used + len + 2 < TEXT);
+    snprintf(p + used, TEXT - used, "%.*s\n", (int)len, line);
+}
+
+/* The end of a segment's line, its connection, is kept in the second place only. */
+static void note(void *host, const char *line)
+{
+    int side = host == &pair.side[1].h;
+    const char *out = strstr(line, ": sent "), *in = strstr(line, ": received ");
+    const char *link = strstr(line, ", segment ");
+
+    T_EQ_INT(link != NULL, out || in);
+    if (out) {
+        append(sent[side], out + strlen(": sent "), strlen(out + strlen(": sent ")));
+    }
+    if (in) {
+        append(received[side], in + strlen(": received "), strlen(in + strlen(": received ")));
+    }
+    append(text[side], line, link ? (size_t)(link - line) : strlen(line));
 }
 
 static void want(bool on)
 {
     for (int i = 0; i < 2; i++) {
         pair.side[i].h.ops.flow = on ? note : NULL;
-        text[i][0] = 0;
+        text[i][0] = sent[i][0] = received[i][0] = 0;
     }
 }
 
@@ -135,6 +153,42 @@ static void segments(void)
     end();
 }
 
+/*
+ * The same words at both ends tell which segment of which connection it is, also if a trace begins
+ * in the middle of it, and the same Write comes again.
+ */
+static void linked(void)
+{
+    char line[200];
+    unsigned long first;
+
+    begin_slow(0);
+    post(0, wr(0, SG_WR_WRITE, 1, 0, 20000, 0));
+    pair_pass(&pair, 1000000000);
+    expect(0, 1, SG_WC_SUCCESS);
+    want(true);
+    post(0, wr(0, SG_WR_WRITE, 2, 0, 20000, 0));
+    post(0, wr(0, SG_WR_WRITE, 3, 0, 64, 0));
+    post(0, wr(0, SG_WR_WRITE, 4, 0, 64, 0));
+    post(0, wr(0, SG_WR_READ, 5, 256, 32, 128));
+    pair_pass(&pair, 1000000000);
+    expect(0, 2, SG_WC_SUCCESS);
+    expect(0, 3, SG_WC_SUCCESS);
+    expect(0, 4, SG_WC_SUCCESS);
+    expect(0, 5, SG_WC_SUCCESS);
+    T_EQ_U64(count(sent[0], "\n"), 6);
+    T_EQ_STR(sent[0], received[1]);
+    T_EQ_U64(count(sent[1], "\n"), 1);
+    T_EQ_STR(sent[1], received[0]);
+    first = strtoul(strstr(sent[0], ", segment ") + strlen(", segment "), NULL, 10);
+    T_TRUE(first > 3); /* those of the first Write came before */
+    for (unsigned i = 0; i < 6; i++) {
+        snprintf(line, sizeof(line), ", segment %lu, ", first + i);
+        T_EQ_U64(count(sent[0], line), 1);
+    }
+    end();
+}
+
 /* An entry of a shared receive queue names the queue. */
 static void shared(void)
 {
@@ -234,6 +288,7 @@ static const struct t_case cases[] = {
     { "a Send and its receive", send_and_receive, on_iwarp },
     { "a Write and a Read", write_and_read, on_iwarp },
     { "messages of several segments", segments, on_iwarp },
+    { "both ends name a segment alike", linked, NULL },
     { "a shared receive queue", shared, on_iwarp },
     { "a Write that is refused", refused, on_iwarp },
     { "wanted for a time", switched, NULL },

@@ -14,6 +14,8 @@ import programs
 
 RING = os.path.join(programs.FOLDER, "ring_doorbell")
 MISTAKES = ("ADMIN-FIELD", "DB-RESET")
+# Of the mistake that a process makes through the driver, the nearest first.
+CALLERS = ("sgh_create_srq", "ib_uverbs_write", "vfs_write", "do_syscall_64")
 # Takes the adapter from its driver; prints its folder in sysfs.
 TAKE = """cd /sys/bus/pci/devices
 for d in *; do
@@ -65,6 +67,16 @@ class Checker(labtest.LabCase):
         line = self.lab.sh("alpha", "grep -wm 1 %s /proc/kallsyms" % function).split()
         behind = int(counter, 16) - int(line[0], 16)
         self.assertEqual(report["symbol"], "%s+%#x" % (function, behind))
+        self.check_callers(report, shown)
+
+    def check_callers(self, report, shown):
+        """From the driver through uverbs to the system call, by the ORC tables of the kernel."""
+        self.assertEqual({caller["by"] for caller in report["callers"]}, {"orc"}, report)
+        self.assertTrue(report["callers_whole"], report["callers"])
+        functions = [caller["symbol"].split("+")[0] for caller in report["callers"]]
+        for earlier, later in zip(CALLERS, CALLERS[1:]):
+            self.assertLess(functions.index(earlier), functions.index(later), functions)
+        self.assertRegex(shown, r"(?m)^    called by   \w+\+0x[0-9a-f]+$")
 
     def test_3_program(self):
         """A mistake in a program of root: its function and line, if lint has the program."""

@@ -9,6 +9,7 @@ a segment is sent before it is received, although two QEMUs have written that.
 """
 import json
 import os
+import subprocess
 import tempfile
 
 import labtest
@@ -31,8 +32,9 @@ class Timeline(labtest.LabCase):
         return {each["name"] for each in found if each["state"] == "enabled"}
 
     def trace(self, folder, *words):
-        """A trace of both VMs as data; also page and Perfetto's file."""
+        """A trace of both VMs as data; also page, Perfetto's file and the Common Trace Format."""
         files = ("--html", folder + "/page.html", "--perfetto", folder + "/perfetto.json")
+        files += ("--ctf", folder + "/ctf")
         done = self.lab.run("trace", "alpha", "beta", *files, "--json", *words)
         return json.loads(done.out), done.err
 
@@ -45,7 +47,10 @@ class Timeline(labtest.LabCase):
             found, said = self.trace(folder, *command)
             page = open(folder + "/page.html", encoding="utf-8").read()
             records = json.load(open(folder + "/perfetto.json", encoding="utf-8"))["traceEvents"]
-            self.assertEqual(sorted(os.listdir(folder)), ["page.html", "perfetto.json"])
+            self.assertEqual(sorted(os.listdir(folder)), ["ctf", "page.html", "perfetto.json"])
+            words = ["babeltrace2", "--no-delta", folder + "/ctf"]
+            lines = subprocess.run(words, capture_output=True, encoding="utf-8", check=True)
+            self.assertEqual(len(lines.stdout.splitlines()), len(found["events"]), lines.stderr)
         self.assertEqual(server.wait(), 0, server.output)
         self.assertEqual((found["status"], found["notes"]), (0, []))
         self.assertIn("ping data: rdma-ping-0", said)
@@ -58,6 +63,7 @@ class Timeline(labtest.LabCase):
                 self.assertNotIn("staghorn_flow", self.lab.run("log", vm, "--device").out)
         self.check_order(found["events"])
         self.check_spans(records)
+        self.check_arrows(found["events"], records, page)
 
     def check_order(self, events):
         """What alpha has sent arrives at beta, not before."""
@@ -81,6 +87,15 @@ class Timeline(labtest.LabCase):
         ended = {each["id"]: each["args"]["status"] for each in records if each["ph"] == "e"}
         self.assertEqual(begun, set(ended))
         self.assertGreaterEqual(list(ended.values()).count("SUCCESS"), 4 * COUNT, ended)
+
+    def check_arrows(self, events, records, page):
+        """Each segment that the one VM received is an arrow from where the other one sent it."""
+        received = sum(each["kind"] == "received" for each in events)
+        for phase in "sf":
+            numbers = [each["id"] for each in records if each["ph"] == phase]
+            self.assertEqual(len(numbers), received)
+            self.assertEqual(set(numbers), set(range(1, received + 1)))
+        self.assertIn('class="arrow"', page)
 
     def test_time__ends_by_itself(self):
         """With --for nothing needs to happen in the VMs."""

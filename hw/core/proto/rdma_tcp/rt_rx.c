@@ -53,6 +53,7 @@ static void take_sound(struct sg_conn *c, const struct sg_rt_seg *seg, const uin
         return;
     }
     c->e->stats.rx_fpdus++;
+    c->rx.segments++;
     c->rt->rx.pos += (uint32_t)whole;
     if (result == SEG_CLOSED) {
         close_owner_left(c);

@@ -59,6 +59,7 @@ static size_t send(struct sg_conn *c, struct seg_out *out, const struct sg_rt_hd
         return 0;
     }
     c->e->stats.tx_fpdus++;
+    c->tx.segments++;
     if (sg_flows(c->e->host)) {
         flow_rt(c, h, octets - h->clen * (size_t)SG_RT_WORD, NULL);
     }

@@ -7,7 +7,8 @@
  *
  * Bounds.  The newest SG_CHECK_REPORTS reports are kept.  A mistake that is repeated with the same
  * object adds to the report that is there.  The newest SG_CHECK_EVENTS events of all objects are
- * kept, and a report copies the last SG_CHECK_LAST of its object.  Sums of entries take
+ * kept, and a report copies the last SG_CHECK_LAST of its object and SG_WHERE_STACK octets of the
+ * kernel's stack.  Sums of entries take
  * SG_CHECK_SUM_OCTETS at most: entries of later queues are not compared.
  *
  * What a strict checker ends, it ends in the next turn (check_turn.c): a report is made in the
@@ -131,7 +132,7 @@ bool sg_check_next_end(struct sg_check *c, struct sg_object *o, bool *adapter);
 void sg_check_name(struct sg_object o, char *buf, size_t len);
 /* A report as one line of JSON without newline; returns its length, at most len - 1. */
 size_t sg_check_json(const struct sg_check_report *r, char *buf, size_t len);
-enum { SG_CHECK_JSON_MAX = 4096 };
+enum { SG_CHECK_JSON_MAX = 4096 + 2 * SG_WHERE_STACK };
 
 /* ---- sums of entries (sums.c) ---- */
 

@@ -91,6 +91,18 @@ static void add_event(struct out *o, const struct sg_check_event *e)
     add(o, "}");
 }
 
+/* What the caller of the instruction is found from, by tools. */
+static void add_stack(struct out *o, const struct sg_where *w)
+{
+    unsigned i;
+
+    add(o, ", \"sp\": \"0x%" PRIx64 "\", \"bp\": \"0x%" PRIx64 "\", \"stack\": \"", w->sp, w->bp);
+    for (i = 0; i < w->stack_octets; i++) {
+        add(o, "%02x", w->stack[i]);
+    }
+    add(o, "\"");
+}
+
 size_t sg_check_json(const struct sg_check_report *r, char *buf, size_t len)
 {
     const struct sg_rule_info *info = sg_rule_info(r->rule);
@@ -110,6 +122,9 @@ size_t sg_check_json(const struct sg_check_report *r, char *buf, size_t len)
         r->last_ns, r->count);
     if (r->has_where) {
         add(&o, ", \"cpu\": %u, \"pc\": \"0x%" PRIx64 "\"", r->where.cpu, r->where.pc);
+    }
+    if (r->has_where && r->where.stack_octets) {
+        add_stack(&o, &r->where);
     }
     add(&o, ", \"events\": [");
     for (i = 0; i < r->events; i++) {

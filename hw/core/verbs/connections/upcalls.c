@@ -295,21 +295,50 @@ static void up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original)
     }
 }
 
+enum { ADDRESS_TEXT = 56, LINK_TEXT = 2 * ADDRESS_TEXT + 40 };
+
+static void address_text(const struct sg_endpoint *at, char text[ADDRESS_TEXT])
+{
+    const uint8_t *ip = at->ip;
+
+    if (at->family == 6) {
+        snprintf(text, ADDRESS_TEXT, "[%x:%x:%x:%x:%x:%x:%x:%x]:%u", sg_get_be16(ip),
+                 sg_get_be16(ip + 2), sg_get_be16(ip + 4), sg_get_be16(ip + 6), sg_get_be16(ip + 8),
+                 sg_get_be16(ip + 10), sg_get_be16(ip + 12), sg_get_be16(ip + 14), at->port);
+    } else {
+        snprintf(text, ADDRESS_TEXT, "%u.%u.%u.%u:%u", ip[0], ip[1], ip[2], ip[3], at->port);
+    }
+}
+
+/* Which segment of which connection it is, in the same words at both ends. */
+static void link_text(struct sg_conn *c, const struct sg_seg_note *n, char text[LINK_TEXT])
+{
+    struct sg_endpoint own = { 0 }, peer = { 0 };
+    char from[ADDRESS_TEXT], to[ADDRESS_TEXT];
+
+    sg_conn_endpoints(c, &own, &peer);
+    address_text(n->sent ? &own : &peer, from);
+    address_text(n->sent ? &peer : &own, to);
+    snprintf(text, LINK_TEXT, "segment %" PRIu64 ", %s > %s", n->ordinal, from, to);
+}
+
 /* The lines of segments; tools/launcher/timeline_lines.py reads them. */
 static void up_segment(void *user, const struct sg_seg_note *n)
 {
     const struct sg_cm *cm = user;
     const char *did = n->sent ? "sent" : "received", *last = n->last ? ", last" : "";
+    char link[LINK_TEXT];
 
     if (!cm->qp) {
         return;
     }
+    link_text(cm->base.engine, n, link);
     if (n->tagged) {
-        sg_flow(&cm->adapter->host, "qp %u: %s %s, STag 0x%08x, TO 0x%" PRIx64 ", %u octets%s",
-                cm->qp->qpn, did, n->message, n->number, n->at, n->octets, last);
+        sg_flow(&cm->adapter->host, "qp %u: %s %s, STag 0x%08x, TO 0x%" PRIx64 ", %u octets%s, %s",
+                cm->qp->qpn, did, n->message, n->number, n->at, n->octets, last, link);
     } else {
-        sg_flow(&cm->adapter->host, "qp %u: %s %s, MSN %u, offset %" PRIu64 ", %u octets%s",
-                cm->qp->qpn, did, n->message, n->number, n->at, n->octets, last);
+        sg_flow(&cm->adapter->host, "qp %u: %s %s, MSN %u, offset %" PRIu64 ", %u octets%s, %s",
+                cm->qp->qpn, did, n->message, n->number, n->at, n->octets, last, link);
     }
 }
 
