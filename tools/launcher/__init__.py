@@ -39,6 +39,9 @@ reload.py      a new driver in a running VM
 ports.py       frames that the adapters' ports have dropped
 domain.py      the persistence domain at run time
 faults.py      faults on demand
+torture.py     work under faults of a seed, round by round
+torture_guest.py   what it runs in VMs
+torture_judge.py   what it demands
 transfer.py    copy
 record.py      recordings of a lab while scripts run
 console.py     console, log

@@ -31,6 +31,10 @@ does not come up)."""
 )
 
 TRACE_TEXT = "record what the adapters of VMs do, and show it on one time line"
+TORTURE_TEXT = (
+    "run programs and NFS over RDMA between a VM and its peer while its adapter has faults of a "
+    "seed, and demand that the kernel and RDMA live through it; the status is 1 if they do not"
+)
 CRASH_TEXT = "record a workload, explore the states that a power cut could leave, check them"
 
 
@@ -277,6 +281,13 @@ def do_faults(args):
     found = faults.run(LabFolder(args.lab), args)
     emit(args, found, faults.text_of(found))
     return 0
+
+
+def do_torture(args):
+    from . import torture
+
+    interruptible()
+    return torture.run(LabFolder(args.lab), args, say)
 
 
 def do_guest(args):
@@ -531,6 +542,21 @@ def _add_faults(verbs, what):
     faults.add(_add_simple(verbs, "faults", do_faults, text, what))
 
 
+def _add_by_words(verbs, vm, words):
+    """Verbs of many modules."""
+    _add_torture(verbs, vm, words is None or "torture" in words)
+    _add_trace(verbs, words is None or "trace" in words)
+    _add_crash(verbs, words is None or "crash" in words)
+
+
+def _add_torture(verbs, vm, whole):
+    parser = _add_simple(verbs, "torture", do_torture, TORTURE_TEXT, vm, False)
+    if whole:
+        from . import torture
+
+        torture.add(parser)
+
+
 def _add_trace(verbs, whole):
     parser = _add_simple(verbs, "trace", do_trace, TRACE_TEXT)
     if whole:
@@ -623,8 +649,7 @@ def make_parser(words=None):
     _add_lint(verbs, vm)
     _add_impair(verbs)
     _add_faults(verbs, vm + which)
-    _add_trace(verbs, words is None or "trace" in words)
-    _add_crash(verbs, words is None or "crash" in words)
+    _add_by_words(verbs, vm, words)
     guest.add(verbs, do_guest)
     _add_simple(
         verbs, "on", do_on, "switch a VM on again and wait until it is ready", vm

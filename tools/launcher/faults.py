@@ -43,6 +43,15 @@ def wanted(args):
     return "\n".join(lines)
 
 
+def exchange(folder, vm, text, adapter=0):
+    """Sets the rules; returns the state of the old ones."""
+    path = "r%d" % adapter
+    with Monitor(folder, vm) as monitor:
+        state = json.loads(monitor.run("qom-get", path=path, property="faults-state"))
+        monitor.run("qom-set", path=path, property="faults", value=text)
+    return state
+
+
 def run(folder, args):
     """Sets the rules, if there are any; returns what is in force."""
     vm = folder.running(args.vm)
