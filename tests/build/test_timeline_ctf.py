@@ -94,7 +94,7 @@ def same(folder, data):
 
 @case
 def ctf__as_the_json(folder):
-    """number, names, fields and order of the events are those of --json; each kind of an adapter is there"""
+    """number, names, fields and order of events are those of --json; all kinds of an adapter"""
     with timeline_rig.Lab(folder, conversation()) as lab:
         words = ["--ctf", str(folder / "ctf"), "--json", "--for", "1"]
         status, out, err = lab.trace("beta", "alpha", *words)

@@ -287,8 +287,8 @@ static T_UNUSED unsigned t_seeds(unsigned all, unsigned sanitized)
     return n / 8 > 100 ? n / 8 : 100;
 }
 
-/* For a loop over everything: 1 if all are tried, otherwise every how many-th.  Sanitizers make each
-   try slow; with them every `sanitized`-th is tried. */
+/* For a loop over everything: 1 if all are tried, otherwise every how many-th.  Where sanitizers
+   make each try slow, every `sanitized`-th is enough. */
 static T_UNUSED unsigned t_stride(unsigned sanitized)
 {
     unsigned n = t_not_sanitized() ? 1 : sanitized;

@@ -45,6 +45,19 @@ READY = [
 ]
 
 
+def _further(vm, index, adapters):
+    """The further adapters of a VM, with their addresses."""
+    return [
+        dict(
+            adapter,
+            addr=options.NET % (number, index + 1),
+            addr6=options.NET6 % (number, index + 1),
+            mac=options.mac(vm, number),
+        )
+        for number, adapter in enumerate(adapters, 1)
+    ]
+
+
 def make_plan(name, args):
     """The state of a lab that is not started yet, from checked options."""
     kernel = options.kernel(args.kernel)
@@ -74,15 +87,7 @@ def make_plan(name, args):
             "netboot": vm in diskless,
             "uefi": vm in with_uefi,
             "iommu": vm in with_iommu,
-            "adapters": [
-                dict(
-                    adapter,
-                    addr=options.NET % (number, index + 1),
-                    addr6=options.NET6 % (number, index + 1),
-                    mac=options.mac(vm, number),
-                )
-                for number, adapter in enumerate(further[vm], 1)
-            ],
+            "adapters": _further(vm, index, further[vm]),
             "pmem": memories.get(vm),
             "trace": traces[vm],
             "gdb": gdbstubs[vm],
