@@ -23,6 +23,7 @@ ROWS = (
     (r"tests/lib/|include/staghorn/|meson", ("style/layout", "unit/*")),
     (r"firmware/", ("unit/firmware/*", "unit/flash/*", "build/test_firmware")),
     (r"guest-driver/provider/", ("unit/provider/*",)),
+    (r"examples/vfio/", ("build/test_vfio",)),
     (r"tests/build/test_debs\.py$", ("deb/test_debs",)),
     (r"debian/|tools/packaging/", ("build/test_installed", "build/test_manpages", "deb/test_debs")),
     (r"tests/build/(test_\w+)\.py$", (r"build/\1",)),
@@ -34,6 +35,7 @@ HINTS = (
     (r"hw/(device|core|net)/|include/|tests/qtest/", "tools/build/check --suite qtest"),
     (r"guest-driver/", "make guest; tools/build/check --suite guest"),
     (r"tests/vm/\w+/(test_\w+)\.py$", r"tools/build/check --suite vm --suite full \1"),
+    (r"examples/vfio/", "make guest; tools/build/check --suite vm test_vfio"),
     (r"tests/guest-programs/", "make guest; tools/build/check --suite vm --suite full"),
 )
 
