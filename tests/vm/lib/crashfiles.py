@@ -14,14 +14,33 @@ SCRIPT = Path(programs.SOURCES, "crash", "crash_files_check.sh")
 
 
 def judge(lab, explored, status):
-    """What `crash check` finds: each image is mounted, and has what was promised or not.
-
-    status: that of `crash check`, 0 if all images are good, 1 if some are not."""
+    """What `crash check` finds: each image is mounted, and has what was promised or not."""
     program = Path(programs.FOLDER).joinpath("crash_files").resolve()
+    return judge_by(
+        lab,
+        explored,
+        status,
+        "--copy",
+        "%s:/usr/bin/crash_files" % program,
+        "--script-file",
+        SCRIPT,
+    )
+
+
+def judge_by(lab, explored, status, *words, up=""):
+    """What `crash check` finds with these words, which say what the checker is.
+
+    status: that of `crash check`, 0 if all images are good, 1 if some are not.
+    up: further words of the checker VM's `up`."""
     done = lab.run(
-        *("crash", "check", "--json", "--vm-arg", "--timeout %d" % labtest.UP_LIMIT),
-        *("--copy", "%s:/usr/bin/crash_files" % program, "--script-file", SCRIPT),
-        *("--promises", "--no-reduce", "--timeout", 20 * labtest.SLOW, "--limit", IMAGES),
+        *(
+            "crash",
+            "check",
+            "--json",
+            "--vm-arg",
+            ("--timeout %d " % labtest.UP_LIMIT + up).strip(),
+        ),
+        *(*words, "--promises", "--no-reduce", "--timeout", 20 * labtest.SLOW, "--limit", IMAGES),
         explored,
         status=status,
         timeout=300,

@@ -3,25 +3,22 @@
 # timeout: 1800
 
 The lab captures all frames.  The client mounts, uses all forms of chunks, and unmounts; then the
-decoder reads the capture.  After that rpcrdma itself is the client: of rpcrdma serve, and of
-Linux's server.  docs/rpcrdma.md says what Linux does against the letter of RFC 8166.
+decoder reads the capture.  Then the server calls the client back.  After that rpcrdma itself is the
+client: of rpcrdma serve, and of Linux's server.  docs/rpcrdma.md says what Linux does against the
+letter of RFC 8166.
 """
-import json
-import os
-import re
-import subprocess
 import tempfile
-import time
 from collections import Counter
 
 import labtest
+import rpcrdmatest
 import ulptest
 from rdmatest import exports
 from ulptest import CLIENT, SERVER
 
-PROGRAM = labtest.TOP / "build" / "native" / "tools" / "rpcrdma" / "rpcrdma"
 MOUNTD_PORT = 2050
 SERVE_PORT = 20050
+CALLED = "/srv/export/called"
 # Cases in which Linux's server breaks a rule, and the rules.
 LINUX_BREAKS = {
     "empty-chunk": {"RPC-32"},
@@ -85,21 +82,6 @@ class Rpcrdma(labtest.LabCase):
         super().tearDownClass()
         cls.folder.cleanup()
 
-    def decode(self):
-        """(status, the objects of --json) for the capture, once it no longer grows."""
-        size = -1
-        while size != os.path.getsize(self.capture):
-            size = os.path.getsize(self.capture)
-            time.sleep(1)
-        done = subprocess.run(
-            [PROGRAM, "decode", "--json", "--transactions", self.capture],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        self.assertEqual(done.stderr, "")
-        return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
-
     def test_linux__breaks_one_rule(self):
         """Four versions of NFS, each on a connection of its own"""
         for version in ("4.2", "4.1", "4.0", "3"):
@@ -107,7 +89,7 @@ class Rpcrdma(labtest.LabCase):
             self.lab.sh(CLIENT, MOUNT3 if version == "3" else mount, timeout=ulptest.LIMIT)
             script = "set -- %s\n%s" % (version, USE)
             self.lab.sh(CLIENT, script, timeout=2 * ulptest.LIMIT)
-        status, objects = self.decode()
+        status, objects = rpcrdmatest.decode(self.capture)
         summary = objects[-1]["summary"]
         broken = [o for o in objects if o.get("transaction", {}).get("findings") or "finding" in o]
         # The server invalidates without having set R.
@@ -137,9 +119,46 @@ class Rpcrdma(labtest.LabCase):
 
     # The cases below run after the one above, which judges all that the capture has.
 
+    def test_linux__calls_back(self):
+        """The server recalls a delegation by a Call to the client, on the client's connection"""
+        self.lab.sh(SERVER, "echo old > %s" % CALLED)
+        mount = exports.nfs_mount(ulptest.ADDRESS, "/mnt/nfs", "4.1")
+        self.lab.sh(CLIENT, mount, timeout=ulptest.LIMIT)
+        up = "grep -q 'callback state: UP' /proc/fs/nfsd/clients/*/info"
+        ulptest.wait_for(self.lab, SERVER, up)
+        self.lab.start(CLIENT, "sh", "-c", "exec 3< /mnt/nfs/called; cat <&3; exec sleep 600")
+        ulptest.wait_for(self.lab, SERVER, "grep -q 'type: deleg' /proc/fs/nfsd/clients/*/states")
+        # A local open for writing waits until the client has given the delegation back.
+        self.lab.sh(SERVER, "echo new > %s" % CALLED, timeout=ulptest.LIMIT)
+        self.assertEqual(self.lab.sh(CLIENT, "cat /mnt/nfs/called"), "new\n")
+        self.lab.kill_started()
+        self.lab.sh(CLIENT, "until umount /mnt/nfs; do sleep 1; done", timeout=ulptest.LIMIT)
+
+        _, objects = rpcrdmatest.decode(self.capture)
+        calls = [o["transaction"] for o in objects if "transaction" in o]
+        reverse = [call for call in calls if call["from"] == "server"]
+        recalls = [call for call in reverse if "CB_RECALL" in call["name"].split()]
+        print("# " + ", ".join(sorted({call["name"] for call in reverse})))
+        self.assertGreaterEqual(len(recalls), 1, reverse)
+        for call in recalls:
+            self.assertIn("CB_SEQUENCE", call["name"].split())
+            there = {c["name"].split()[0] for c in calls if c["connection"] == call["connection"]}
+            self.assertIn("NFS4.1", there)
+        # Each has its Reply, both are inline, and neither side breaks a rule.
+        for call in reverse:
+            self.assertEqual((call["call"], call.get("reply")), ("RDMA_MSG", "RDMA_MSG"), call)
+            self.assertEqual((call["chunks"], call["findings"]), ([], []), call)
+            self.assertNotIn("invalidated", call)
+            self.assertGreaterEqual(call["credits_granted"], 1)
+        numbers = {call["connection"] for call in recalls}
+        found = {
+            f["rule"] for call in calls if call["connection"] in numbers for f in call["findings"]
+        }
+        self.assertLessEqual(found, {"PVT-05"})
+
     def check(self, target, *more):
-        """rpcrdma check server: {case: set of broken rules}, and the names of skipped cases."""
-        self.lab.run("copy", PROGRAM, CLIENT + ":/usr/bin/rpcrdma")
+        """The report of rpcrdma check server, all of whose cases have a judgement."""
+        self.lab.run("copy", rpcrdmatest.PROGRAM, CLIENT + ":/usr/bin/rpcrdma")
         words = ["rpcrdma", "check", "server", target, "--tap", "--quiet", 100, "--wait", 2000]
         done = self.lab.run(
             *("exec", "-n", "--timeout", ulptest.LIMIT, CLIENT, "--", *words, *more),
@@ -147,40 +166,29 @@ class Rpcrdma(labtest.LabCase):
             timeout=ulptest.LIMIT + 30,
         )
         self.assertEqual(done.err, "")
-        broken, skipped, rules = {}, set(), set()
-        for line in done.out.splitlines():
-            rule = re.match(r"# ((?:RPC|PVT)-\d\d) \(RFC", line)
-            case = re.match(r"(not )?ok \d+ - ([a-z-]+): [^#]*(# SKIP)?", line)
-            if rule:
-                rules.add(rule[1])
-            elif case:
-                if case[1]:
-                    broken[case[2]] = rules
-                elif case[3]:
-                    skipped.add(case[2])
-                rules = set()
-        count = int(re.match(r"1\.\.(\d+)\n", done.out)[1])
-        self.assertGreaterEqual(count, 50, done.out)
-        self.assertIn("%d skipped, 0 without judgement" % len(skipped), done.out)
-        self.assertEqual(done.returncode, 1 if broken else 0, done.out)
-        return broken, skipped, done.out
+        report = rpcrdmatest.Report(done.out)
+        self.assertTrue(report.complete(), done.out)
+        self.assertGreaterEqual(report.cases, 50, done.out)
+        self.assertEqual(report.troubled, set(), done.out)
+        self.assertEqual(done.returncode, 1 if report.broken else 0, done.out)
+        return report
 
     def test_our_server__keeps_all_rules(self):
         """rpcrdma check and rpcrdma serve, each on an adapter"""
-        self.lab.run("copy", PROGRAM, SERVER + ":/usr/bin/rpcrdma")
+        self.lab.run("copy", rpcrdmatest.PROGRAM, SERVER + ":/usr/bin/rpcrdma")
         server = self.lab.start(SERVER, "rpcrdma", "serve", "--port", SERVE_PORT, "--invalidate")
         server.expect("listening at port %d" % SERVE_PORT)
-        broken, skipped, text = self.check("%s:%d" % (ulptest.ADDRESS, SERVE_PORT))
-        self.assertEqual(broken, {}, text)
-        self.assertEqual(skipped, set())
+        report = self.check("%s:%d" % (ulptest.ADDRESS, SERVE_PORT))
+        self.assertEqual(report.broken, {}, report.text)
+        self.assertEqual(report.skipped, set())
         server.stop()
 
     def test_server_of_linux__breaks_these_rules(self):
         """NFS version 4.0, and a file whose content goes through chunks"""
         self.lab.sh(SERVER, "head -c 40000 /dev/urandom > /srv/export/checked")
-        broken, skipped, text = self.check(ulptest.ADDRESS, "--program", "nfs", "--file", "checked")
-        self.assertEqual(broken, LINUX_BREAKS, text)
-        self.assertEqual(skipped, {"results"})
+        report = self.check(ulptest.ADDRESS, "--program", "nfs", "--file", "checked")
+        self.assertEqual(report.broken, LINUX_BREAKS, report.text)
+        self.assertEqual(report.skipped, {"results"})
 
 
 if __name__ == "__main__":

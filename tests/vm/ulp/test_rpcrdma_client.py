@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rpcrdma check client, with Linux's NFS/RDMA client as the one that is examined.
+# timeout: 1500
+
+beta serves a folder in memory by Linux's NFS server over TCP, and `rpcrdma check client` relays
+from RDMA to it, but for the message of the case that is running.  alpha mounts that, and calls all
+the time, with Calls of each kind that a case waits for.  docs/rpcrdma.md says what Linux does
+against the letter; anything else fails.
+"""
+import labtest
+import rpcrdmatest
+import ulptest
+from rdmatest import exports
+from ulptest import CLIENT, SERVER
+
+CASES = 42
+PORT = 20051
+# Cases in which Linux's client breaks a rule, and the rules.
+LINUX_BREAKS = {
+    "client-full-reply": {"RPC-06"},
+    "client-full-reply-1024": {"RPC-06"},
+    "client-other-chunk": {"RPC-37"},
+    "client-no-message": {"RPC-37"},
+}
+# Likewise, but not in each run: on a connection that it has made anew, Linux's client repeats all
+# Calls that are open, without waiting for the first Reply.  How many are open when a connection
+# ends depends on what its threads do at that instant, and whether the first Reply has come before
+# the second Call depends on the machine.  So each case that begins with such a connection may find
+# it, but not the very first one, in which the client has one thread.
+AT_RECONNECT, FIRST = "RPC-05", "client-first-credit"
+SERVE = """
+mkdir -p /srv/export
+mount -t tmpfs -o size=16M tmpfs /srv/export
+cd /srv/export
+head -c 40001 /dev/urandom > large
+head -c 4096 /dev/urandom > small
+mkdir short long
+ln -s some/where/else link
+for n in $(seq 40); do echo x > long/a-rather-long-name-of-a-file-so-that-the-list-is-long-$n; done
+cd /
+""" + exports.nfs(
+    "/srv/export"
+)
+MOUNT = "mkdir -p /mnt/nfs; mount -t nfs4 -o proto=rdma,port=%d,vers=4.1,noac %s:/ /mnt/nfs" % (
+    *(PORT, ulptest.ADDRESS),
+)
+# Lists, attributes and links past the caches; READs with a Write chunk of one and of two segments
+# (1 MiB that begins within a page has 257 of them), of results that would fit inline, and READs
+# whose Replies nearly fill inline thresholds of 4096 and 1024 octets: Linux's client leaves room
+# for a Write chunk's segments, and offers a chunk if the Reply might not fit then.  Errors are no
+# news here: some cases give a Call one.
+WORK = """
+import mmap, os, threading
+memory = [mmap.mmap(-1, 2 << 20) for _ in range(4)]
+def read(name, octets, n, at=0):
+    file = os.open(name, os.O_RDONLY | os.O_DIRECT)
+    try:
+        os.preadv(file, [memoryview(memory[n])[at : at + octets]], 0)
+    finally:
+        os.close(file)
+works = [
+    lambda n: os.stat("large"),
+    lambda n: read("large", 1 << 20, n, 512),
+    lambda n: read("small", 3840, n),
+    lambda n: os.listdir("long"),
+    lambda n: read("small", 768, n),
+    lambda n: os.readlink("link"),
+    lambda n: read("small", 8192, n),
+    lambda n: os.listdir("short"),
+]
+def work(n):
+    turn = 2 * n
+    while True:
+        turn += 1
+        try:
+            if turn % len(works) == 0:
+                with open("/proc/sys/vm/drop_caches", "w") as file:
+                    file.write("3")
+            works[turn % len(works)](n)
+        except OSError:
+            pass
+os.chdir("/mnt/nfs")
+for n in range(4):
+    threading.Thread(target=work, args=[n]).start()
+"""
+
+
+class Client(labtest.LabCase):
+    """alpha has Linux's client, beta the judge; both use the adapter."""
+
+    up_arguments = ulptest.IMAGE
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab.run("copy", rpcrdmatest.PROGRAM, SERVER + ":/usr/bin/rpcrdma")
+        cls.lab.sh(SERVER, "set -e\n" + SERVE, timeout=ulptest.LIMIT)
+        cls.lab.sh(CLIENT, "modprobe rpcrdma")
+
+    def steady(self, report, name):
+        """The rules that the client breaks in this case, without what a new connection explains."""
+        reconnected = name != FIRST and "# connected: " in report.details[name]
+        return report.broken[name] - ({AT_RECONNECT} if reconnected else set())
+
+    def test_linux__departs_here_only(self):
+        """All cases"""
+        words = ("rpcrdma", "check", "client", "--program", "nfs", "--port", PORT, "--tap")
+        judge = self.lab.start(SERVER, *words)
+        judge.expect("listening at port %d" % PORT)
+        self.lab.sh(CLIENT, MOUNT, timeout=ulptest.LIMIT)
+        self.lab.start(CLIENT, "python3", "-c", WORK)
+        status = judge.wait(3 * ulptest.LIMIT)
+        report = rpcrdmatest.Report(judge.output)
+        self.assertEqual((report.cases, report.complete()), (CASES, True), report.text)
+        self.assertEqual(report.skipped, set(), report.text)
+        self.assertEqual(report.troubled, set(), report.text)
+        self.assertEqual(status, 1, report.text)
+        steady = {name: self.steady(report, name) for name in report.broken}
+        steady = {name: rules for name, rules in steady.items() if rules}
+        self.assertEqual(steady, LINUX_BREAKS, report.text)
+
+
+class ClientOverSiw(Client):
+    """The same over siw: what is found is the client's, not the adapter's."""
+
+    up_arguments = (*ulptest.IMAGE, "--driver", "siw")
+
+
+if __name__ == "__main__":
+    labtest.main()
