@@ -262,7 +262,8 @@ void sgh_health_good(struct sgh_dev *dev)
 
 /*
  * From recover_work: nobody who waits for it holds devlink's lock.  devlink cancels what is
- * reported before an earlier loss is recovered, so further attempts go without it.
+ * reported before an earlier loss is recovered, so further attempts go without it: ours, and
+ * those behind a report that came while the function was being reset.
  */
 void sgh_health_report(struct sgh_dev *dev)
 {
