@@ -75,7 +75,7 @@ class Course(labtest.LabCase):
         self.assertIn(twin.finds, page)
         self.assertIn(twin.says, page)
         for function in re.findall(r"%s, .* at (\w+\+0x)" % twin.finds, said):
-            self.assertIn(" at " + function, page)
+            self.assertIn(" at " + function, page, said)
 
     def exercises(self, step):
         """The solutions of a step's exercises have what these demand, and the step's module has
