@@ -190,7 +190,7 @@ static void cut(void *opaque, const struct sg_persist_policy *policy)
     struct sg_persist_memory memory = { f->memory, f->memory + XR_SIZE };
     struct sg_persist *clone;
 
-    memcpy(f->memory, f->r->memory[0], 2 * XR_SIZE);
+    memcpy(f->memory, xr_memory(f->r, 0), 2 * XR_SIZE);
     clone = sg_persist_clone(f->p, &memory);
     sg_persist_report_free(sg_persist_cut(clone, policy));
     sg_persist_free(clone);
@@ -431,7 +431,8 @@ static void count_missing(const struct gt_trace *t, const struct at_points *f, s
     }
 }
 
-static void compare(const struct gt_trace *t, bool early, struct compared *sum)
+static void compare(const struct gt_trace *t, enum sg_crash_arrivals arrivals,
+                    struct compared *sum)
 {
     static const char *const ddio[] = { "off", "on" };
     uint64_t number[GT_EVENTS + 1] = { 0 };
@@ -450,7 +451,7 @@ static void compare(const struct gt_trace *t, bool early, struct compared *sum)
     f.r = &r;
     r.point = point;
     r.opaque = &f;
-    r.early = early;
+    r.arrivals = (uint8_t)arrivals;
     if (!allow(t, number, at)) {
         sum->skipped++;
     } else {
@@ -486,8 +487,7 @@ static void exact(void)
 
             T_CONTEXT("who %u, seed %" PRIu64, who, seed);
             random_run(&t, seed, who);
-            t.slip = GT_NOTHING_IS_EARLY; /* as it is explored */
-            compare(&t, false, &sum);
+            compare(&t, SG_CRASH_ANY, &sum);
         }
         T_NOTE("%u runs, %u too large; %u images, %u missing, %u forbidden", sum.runs, sum.skipped,
                sum.images, sum.missing, sum.forbidden);
@@ -516,17 +516,17 @@ static void late_or_early(void)
 {
     unsigned seeds = t_seeds(MANY, 12);
 
-    for (unsigned early = 0; early < 2; early++) {
+    for (unsigned arrivals = SG_CRASH_LATE; arrivals <= SG_CRASH_EARLY; arrivals++) {
         struct compared sum = { .runs = 0 };
 
         for (uint64_t seed = 1; seed <= seeds; seed++) {
             struct gt_trace t;
 
-            T_CONTEXT("early %u, seed %" PRIu64, early, seed);
+            T_CONTEXT("arrivals %u, seed %" PRIu64, arrivals, seed);
             random_run(&t, seed, 0);
-            compare(&t, early, &sum);
+            compare(&t, (enum sg_crash_arrivals)arrivals, &sum);
         }
-        T_NOTE("early %u: %u runs, %u too large; %u images, %u missing, %u forbidden", early,
+        T_NOTE("arrivals %u: %u runs, %u too large; %u images, %u missing, %u forbidden", arrivals,
                sum.runs, sum.skipped, sum.images, sum.missing, sum.forbidden);
         T_EQ_U64(sum.forbidden, 0);
         T_TRUE(sum.missing < sum.images / 5);
