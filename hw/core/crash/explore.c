@@ -386,6 +386,7 @@ void sg_crash_explorer_end(struct sg_crash_explorer *x)
         r->verdict.not_judged += x->promises - x->next; /* behind a trace that is cut short */
         r->verdict.points = r->points.count;
         r->verdict.pasts = r->pasts.most;
+        r->verdict.joined = r->pasts.joined;
         r->verdict.limited = r->pasts.limited;
     }
 }

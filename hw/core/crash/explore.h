@@ -65,7 +65,8 @@ struct sg_crash_verdict {
     uint64_t promises[SG_CRASH_ACKS], broken[SG_CRASH_ACKS];
     uint64_t not_judged; /* promises behind the end, below */
     uint64_t points;     /* crash points */
-    unsigned pasts;      /* at a time, at most; not all that there may be: */
+    unsigned pasts;      /* at a time, at most */
+    uint64_t joined;     /* pasts that became equal to others */
     uint64_t limited;    /* stores beside data under way that have not all answers (past.h) */
     GArray *breaches;    /* struct sg_crash_breach */
     uint64_t unlisted;   /* broken promises that are in none of them */

@@ -48,6 +48,12 @@ uint32_t sg_crash_arrives_as_given(void *opaque, const struct sg_persist_choice 
     return SG_MIN(a->answer, q->n - 1);
 }
 
+bool sg_crash_same_past(const GArray *a, const GArray *b)
+{
+    return a->len == b->len &&
+           (!a->len || memcmp(a->data, b->data, a->len * sizeof(struct sg_crash_answer)) == 0);
+}
+
 /* ---- One past ---- */
 
 static void ask(const struct sg_crash_pasts *x, struct sg_crash_past *past)
@@ -307,6 +313,7 @@ void sg_crash_pasts_join(struct sg_crash_pasts *x)
         for (guint k = i + 1; k < x->all->len;) {
             if (same(x, sg_crash_past_at(x, i), sg_crash_past_at(x, k))) {
                 sg_crash_pasts_drop(x, k);
+                x->joined++;
             } else {
                 k++;
             }

@@ -52,6 +52,7 @@ struct sg_crash_pasts {
     uint64_t taken;                /* bits: memories in use */
     unsigned failed, wait;         /* comparisons without result; events until the next one */
     unsigned most;                 /* pasts at a time, so far */
+    uint64_t joined;               /* pasts that became equal to others */
     uint64_t limited;              /* divisions that the limit made incomplete */
     /* Of the owner: */
     sg_crash_fork *fork; /* NULL: there is one past */
@@ -75,6 +76,9 @@ const char *sg_crash_pasts_event(struct sg_crash_pasts *x, const struct sg_trace
 void sg_crash_pasts_join(struct sg_crash_pasts *x);
 /* A past that cannot have been; not the only one. */
 void sg_crash_pasts_drop(struct sg_crash_pasts *x, guint i);
+
+/* Are both lists of early arrivals the same past of a platform? */
+bool sg_crash_same_past(const GArray *a, const GArray *b);
 
 /* Answers as these, in order: for sg_persist_arrivals(), in a replay of one past alone. */
 struct sg_crash_given_arrivals {

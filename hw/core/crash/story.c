@@ -204,12 +204,6 @@ static const char *start_run(struct story_run *r, const struct sg_crash_explorat
     return wrong;
 }
 
-static bool same_past(const GArray *a, const GArray *b)
-{
-    return a->len == b->len &&
-           (!a->len || memcmp(a->data, b->data, a->len * sizeof(struct sg_crash_answer)) == 0);
-}
-
 struct sg_crash_teller *sg_crash_teller_new(const struct sg_crash_exploration *what,
                                             const GArray *bugs, const char **wrong)
 {
@@ -235,7 +229,7 @@ struct sg_crash_teller *sg_crash_teller_new(const struct sg_crash_exploration *w
         t->story.last = SG_MAX(t->binds, t->breach->until);
         x->last = SG_MAX(x->last, t->story.last);
         *wrong = start_run(t->run, what, bug->least, t->breach->early);
-        t->untold = !same_past(t->run->arrivals.early, t->breach->early);
+        t->untold = !sg_crash_same_past(t->run->arrivals.early, t->breach->early);
     }
     if (*wrong) {
         sg_crash_teller_free(x);

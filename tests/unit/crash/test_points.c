@@ -390,6 +390,7 @@ static void point(void *opaque, unsigned platform, struct sg_persist *p, uint64_
 
 struct compared {
     unsigned runs, skipped, images, missing, forbidden;
+    unsigned divided, joined; /* runs with several pasts; pasts that became one */
     struct again again;
 };
 
@@ -458,9 +459,12 @@ static void compare(const struct gt_trace *t, enum sg_crash_arrivals arrivals,
         xr_explore(&r, sg_persist_domain_name((enum sg_persist_domain)t->domain), ddio[t->ddio],
                    SG_CRASH_ACK_DEFAULT);
         T_NULL(r.wrong);
+        f.too_many |= sg_crash_explorer_verdict(r.explorer, 0)->limited > 0;
         sum->skipped += f.too_many;
         if (!f.too_many) {
             sum->runs++;
+            sum->divided += sg_crash_explorer_verdict(r.explorer, 0)->pasts > 1;
+            sum->joined += sg_crash_explorer_verdict(r.explorer, 0)->joined;
             sum->forbidden += f.forbidden;
             count_missing(t, &f, sum, (unsigned)number[t->count]);
         }
@@ -491,6 +495,8 @@ static void exact(void)
         }
         T_NOTE("%u runs, %u too large; %u images, %u missing, %u forbidden", sum.runs, sum.skipped,
                sum.images, sum.missing, sum.forbidden);
+        T_NOTE("%u runs with several pasts; %u pasts joined others", sum.divided, sum.joined);
+        T_TRUE(who > 0 || (sum.divided > sum.runs / 20 && sum.joined > 0));
         T_NOTE("%u plans again, %u with fewer deviations, %u that cannot be", sum.again.plans,
                sum.again.reduced, sum.again.fewer_not_possible);
         T_NOTE("lines that are read: %u cuts, with all lines %u", sum.again.reads,
