@@ -38,7 +38,7 @@ struct occurrence {
     unsigned platforms; /* a set */
     char *plan;
     GArray *early; /* struct sg_crash_answer: the past (past.h) */
-    guint number; /* of --plans: the plan's */
+    guint number;  /* of --plans: the plan's */
     /* NULL: too many, of which there would be so many. */
     struct sg_crash_deviations *deviations;
     guint omitted;

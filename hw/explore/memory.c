@@ -147,9 +147,8 @@ bool sg_explore_map(struct sg_explore_mapping *m, const struct sg_explore_conten
 
 bool sg_explore_map_again(struct sg_explore_mapping *to, const struct sg_explore_mapping *of)
 {
-    static const struct sg_explore_content nothing = {
-        .fd = { [0 ... SG_TRACE_EXTENTS - 1] = -1 }
-    };
+    static const struct sg_explore_content nothing = { .fd = { [0 ... SG_TRACE_EXTENTS - 1] =
+                                                                   -1 } };
 
     if (to->fd < 0 && !sg_explore_map(to, &nothing, 0, of->size)) {
         return false;

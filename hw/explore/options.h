@@ -25,7 +25,7 @@ struct sg_explore_options {
     struct sg_crash_platform platform[SG_CRASH_PLATFORMS];
     unsigned platforms;
     uint8_t arrivals; /* of each: enum sg_crash_arrivals */
-    unsigned acks; /* set of bits 1 << enum sg_crash_ack */
+    unsigned acks;    /* set of bits 1 << enum sg_crash_ack */
     struct sg_crash_strategies strategies;
     const char *base[SG_TRACE_EXTENTS]; /* "NAME=FILE" */
     unsigned bases;

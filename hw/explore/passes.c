@@ -337,8 +337,7 @@ static bool fork_memories(void *opaque, unsigned platform, unsigned from, unsign
         return false;
     }
     for (unsigned i = 0; i < extents; i++) {
-        memory[i] =
-            (struct sg_persist_memory){ m[to].visible[i].octets, m[to].media[i].octets };
+        memory[i] = (struct sg_persist_memory){ m[to].visible[i].octets, m[to].media[i].octets };
     }
     return true;
 }

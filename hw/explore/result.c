@@ -299,8 +299,7 @@ static void put_choices(struct json *j, const struct sg_explore_session *s)
         }
     }
     json_close(j, ']');
-    json_text(j, "arrivals",
-              sg_crash_arrivals_name((enum sg_crash_arrivals)s->o.arrivals));
+    json_text(j, "arrivals", sg_crash_arrivals_name((enum sg_crash_arrivals)s->o.arrivals));
     json_text(j, "told", sg_crash_told_name(sg_crash_told_parse(s->told)));
 }
 

@@ -132,8 +132,8 @@ static void keep_answers(struct sg_crash_past *past)
 static bool divides(const struct sg_crash_pasts *x, const struct sg_crash_past *past,
                     const struct sg_trace_event *e)
 {
-    bool stores = e->kind == SG_TRACE_STORE || e->kind == SG_TRACE_OTHER_WRITE ||
-                  e->kind == SG_TRACE_ATOMIC;
+    bool stores =
+        e->kind == SG_TRACE_STORE || e->kind == SG_TRACE_OTHER_WRITE || e->kind == SG_TRACE_ATOMIC;
     uint64_t len = e->kind == SG_TRACE_ATOMIC ? SG_PERSIST_ATOM : e->len;
 
     return stores && x->fork && sg_persist_posted_waits(past->p, e->addr, len);

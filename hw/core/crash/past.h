@@ -45,8 +45,8 @@ struct sg_crash_past {
 };
 
 struct sg_crash_pasts {
-    uint8_t arrivals; /* enum sg_crash_arrivals */
-    GPtrArray *all;   /* struct sg_crash_past */
+    uint8_t arrivals;              /* enum sg_crash_arrivals */
+    GPtrArray *all;                /* struct sg_crash_past */
     struct sg_crash_numbers trunk; /* of events before there were several */
     GArray *open;                  /* struct open_range: where memories may differ meanwhile */
     uint64_t taken;                /* bits: memories in use */

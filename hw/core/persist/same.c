@@ -193,8 +193,7 @@ static bool same_page(const struct pair *x, const struct extent *e, const struct
 static bool same_extent(const struct pair *x, const struct extent *e, const struct extent *f)
 {
     if (e->used != f->used || e->page_count != f->page_count ||
-        e->faults.read_only != f->faults.read_only ||
-        e->faults.wears_out != f->faults.wears_out ||
+        e->faults.read_only != f->faults.read_only || e->faults.wears_out != f->faults.wears_out ||
         e->faults.lines_left != f->faults.lines_left ||
         e->faults.flush_fails != f->faults.flush_fails ||
         e->faults.flush_fails_always != f->faults.flush_fails_always) {

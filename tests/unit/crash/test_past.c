@@ -133,9 +133,9 @@ static void contradicted(void)
     uint64_t one = 1;
     uint8_t hash[SG_HASHER_OUT];
     struct sg_hasher hasher;
-    struct sg_trace_event e = {
-        .kind = SG_TRACE_MEDIA_READ, .addr = XR_BASE + 8, .len = sizeof(one)
-    };
+    struct sg_trace_event e = { .kind = SG_TRACE_MEDIA_READ,
+                                .addr = XR_BASE + 8,
+                                .len = sizeof(one) };
     struct xr r;
 
     sg_hasher_init(&hasher, SG_HASH_CRC32C, NULL, 0);
