@@ -174,6 +174,9 @@ static bool parse_together(const struct sg_explore_options *o, const struct text
     if (!t->strategy || o->strategies.use[SG_CRASH_READS] || o->strategies.cluster) {
         return complain(status, "--together needs --strategy, without reads and cluster", NULL);
     }
+    if (o->arrivals == SG_CRASH_ANY) {
+        return complain(status, "--together goes without --arrivals any", NULL);
+    }
     return !o->plans && !o->onto
                ? true
                : complain(status, "--together goes without --plans and --onto", NULL);
