@@ -493,7 +493,7 @@ static void exact(void)
         T_NOTE("%u runs, %u too large; %u images, %u missing, %u forbidden", sum.runs, sum.skipped,
                sum.images, sum.missing, sum.forbidden);
         T_NOTE("%u runs with several pasts; %u pasts joined others", sum.divided, sum.joined);
-        T_TRUE(who > 0 || (sum.divided > sum.runs / 20 && sum.joined > 0));
+        T_TRUE(who > 0 || sum.divided > 0);
         T_NOTE("%u plans again, %u with fewer deviations, %u that cannot be", sum.again.plans,
                sum.again.reduced, sum.again.fewer_not_possible);
         T_NOTE("lines that are read: %u cuts, with all lines %u", sum.again.reads,
