@@ -162,6 +162,21 @@ static void put_deviations(struct json *j, const struct occurrence *o)
     json_close(j, ']');
 }
 
+/* What arrived early in the past of an image; nothing: all was late. */
+static void put_arrivals(struct json *j, const struct occurrence *o)
+{
+    json_open(j, "arrivals", '[');
+    for (guint i = 0; i < o->early->len; i++) {
+        const struct sg_crash_answer *a = &g_array_index(o->early, struct sg_crash_answer, i);
+
+        json_open(j, NULL, '{');
+        json_number(j, "question", a->question);
+        json_number(j, "answer", a->answer);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
 static void put_occurrence(struct json *j, const struct occurrence *o,
                            const struct sg_crash_platform *platform)
 {
@@ -174,6 +189,9 @@ static void put_occurrence(struct json *j, const struct occurrence *o,
     json_number(j, "promises", o->promises);
     json_text(j, "plan", o->plan);
     put_deviations(j, o);
+    if (o->early->len) {
+        put_arrivals(j, o);
+    }
     json_open(j, "platforms", '[');
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
         if (o->platforms >> i & 1) {

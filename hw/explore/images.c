@@ -60,6 +60,7 @@ static void free_occurrence(gpointer opaque)
     struct occurrence *x = opaque;
 
     free_deviations(x->deviations);
+    g_array_unref(x->early);
     g_free(x->plan);
     g_free(x);
 }
@@ -147,17 +148,22 @@ bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_
 
 /* ---- A crash point ---- */
 
-static bool make_copies(struct sg_explore_images *x, struct copies *c,
-                        const struct sg_explore_mapping *visible,
-                        const struct sg_explore_mapping *media)
+static bool make_copies(struct sg_explore_images *x, unsigned platform, unsigned memory,
+                        const struct sg_explore_memories *of)
 {
+    struct copies *c = &x->copies[platform];
+
+    if (c->memory != memory) {
+        images_unmap_copies(x, platform);
+    }
     for (unsigned i = 0; i < x->head.extent_count && !c->made; i++) {
-        if (!sg_explore_map_copy(&c->visible[i], &visible[i]) ||
-            !sg_explore_map_copy(&c->media[i], &media[i])) {
+        if (!sg_explore_map_copy(&c->visible[i], &of->visible[i]) ||
+            !sg_explore_map_copy(&c->media[i], &of->media[i])) {
             return images_complain("copies of persistent memory");
         }
     }
     c->made = true;
+    c->memory = memory;
     return true;
 }
 
@@ -216,14 +222,22 @@ static struct occurrence *add_occurrence(struct sg_explore_images *x, const stru
         new->number = given->number;
     }
     new->plan = g_string_free(text, FALSE);
+    new->early = g_array_copy((GArray *)x->early);
     new->deviations = list_deviations(x, &new->omitted);
     g_ptr_array_add(x->all, new);
     return new;
 }
 
-/* Does the occurrence have the answers of the last cut?  Lists that are omitted count as equal. */
-static bool same_answers(const struct occurrence *o, const struct sg_crash_deviations *d)
+/*
+ * Does the occurrence have the past at hand, and the answers of the last cut?  Lists that are omitted
+ * count as equal.
+ */
+static bool same_answers(const struct sg_explore_images *x, const struct occurrence *o,
+                         const struct sg_crash_deviations *d)
 {
+    if (!sg_crash_same_past(o->early, x->early)) {
+        return false;
+    }
     if (!o->deviations || o->deviations->all->len != d->all->len) {
         return !o->deviations && o->omitted == d->all->len;
     }
@@ -253,7 +267,7 @@ static void note_platform(struct sg_explore_images *x, struct occurrence *known,
     }
     sg_crash_plan_deviations(plan, &x->deviations);
     for (;; known = known->next) {
-        if (known->behind == key->behind && same_answers(known, &x->deviations)) {
+        if (known->behind == key->behind && same_answers(x, known, &x->deviations)) {
             known->platforms |= key->platforms;
             return;
         }
@@ -425,7 +439,7 @@ static enum sg_explore_status by_plans(struct sg_explore_images *x, uint64_t beh
         if (plan->given.behind != behind) {
             break;
         }
-        if (plan->given.platform == x->platform) {
+        if (plan->given.platform == x->platform && sg_crash_same_past(plan->early, x->early)) {
             x->counts[x->platform].points += !plan->made;
             status = by_plan(x, plan, behind);
         }
@@ -435,10 +449,12 @@ static enum sg_explore_status by_plans(struct sg_explore_images *x, uint64_t beh
 
 enum sg_explore_status sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
                                                const struct sg_persist *p, uint64_t behind,
-                                               const struct sg_explore_mapping *visible,
-                                               const struct sg_explore_mapping *media)
+                                               const struct sg_explore_memories *memories)
 {
-    if (!make_copies(x, &x->copies[platform], visible, media)) {
+    unsigned memory;
+
+    x->early = sg_crash_explorer_past(x->explorer, platform, &memory);
+    if (!make_copies(x, platform, memory, &memories[memory])) {
         return SG_EXPLORE_FAILED;
     }
     x->p = p;

@@ -62,13 +62,12 @@ bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_
                              const struct sg_crash_exploration *what,
                              const struct sg_crash_explorer *explorer, const char *target_name);
 /*
- * A crash point of a platform; both memories of its extents.  Not SG_EXPLORE_GOOD: an image cannot
+ * A crash point of a platform, in one past; the memories of all of its pasts.  Not SG_EXPLORE_GOOD: an image cannot
  * be written, or a plan is wrong; a message is on stderr.
  */
 enum sg_explore_status sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
                                                const struct sg_persist *p, uint64_t behind,
-                                               const struct sg_explore_mapping *visible,
-                                               const struct sg_explore_mapping *media);
+                                               const struct sg_explore_memories *memories);
 /*
  * After the last crash point: do not all crash points fit?  Then they are to come once more, from
  * another explorer of the same (NULL: to ask only), which outlives the images.

@@ -37,7 +37,8 @@ struct occurrence {
     uint64_t instant;   /* with want.instants: the crash point, from 1 on; images differ by it */
     unsigned platforms; /* a set */
     char *plan;
-    guint number; /* of --plans: the plan's */
+    GArray *early; /* struct sg_crash_answer: the past (past.h) */
+    guint number;  /* of --plans: the plan's */
     /* NULL: too many, of which there would be so many. */
     struct sg_crash_deviations *deviations;
     guint omitted;
@@ -47,6 +48,7 @@ struct occurrence {
 struct copies {
     struct sg_explore_mapping visible[SG_TRACE_EXTENTS], media[SG_TRACE_EXTENTS];
     bool made;
+    unsigned memory; /* of which past's memories, by number */
 };
 
 /* Crash points of each platform, without those that their clusters leave out. */
@@ -88,6 +90,7 @@ struct sg_explore_images {
     /* At the crash point at hand: */
     const struct sg_persist *p;
     unsigned platform;
+    const GArray *early;
     struct sg_explore_images_counts counts[SG_CRASH_PLATFORMS];
 };
 

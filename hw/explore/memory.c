@@ -145,6 +145,18 @@ bool sg_explore_map(struct sg_explore_mapping *m, const struct sg_explore_conten
     return true;
 }
 
+bool sg_explore_map_again(struct sg_explore_mapping *to, const struct sg_explore_mapping *of)
+{
+    static const struct sg_explore_content nothing = { .fd = { [0 ... SG_TRACE_EXTENTS - 1] =
+                                                                   -1 } };
+
+    if (to->fd < 0 && !sg_explore_map(to, &nothing, 0, of->size)) {
+        return false;
+    }
+    return ftruncate(to->fd, 0) == 0 && ftruncate(to->fd, (off_t)to->size) == 0 &&
+           copy_content(to->fd, of->fd, (off_t)of->size);
+}
+
 bool sg_explore_map_copy(struct sg_explore_mapping *m, const struct sg_explore_mapping *of)
 {
     *m = (struct sg_explore_mapping){ .fd = -1, .size = of->size };
@@ -171,4 +183,31 @@ void sg_explore_unmap(struct sg_explore_mapping *m)
         close(m->fd);
     }
     *m = (struct sg_explore_mapping){ .fd = -1 };
+}
+
+void sg_explore_memories_init(struct sg_explore_memories *m)
+{
+    for (unsigned i = 0; i < SG_TRACE_EXTENTS; i++) {
+        m->visible[i] = m->media[i] = (struct sg_explore_mapping){ .fd = -1 };
+    }
+}
+
+void sg_explore_memories_fini(struct sg_explore_memories *m)
+{
+    for (unsigned i = 0; i < SG_TRACE_EXTENTS; i++) {
+        sg_explore_unmap(&m->visible[i]);
+        sg_explore_unmap(&m->media[i]);
+    }
+}
+
+bool sg_explore_memories_again(struct sg_explore_memories *to, const struct sg_explore_memories *of,
+                               unsigned extents)
+{
+    bool good = true;
+
+    for (unsigned i = 0; i < extents && good; i++) {
+        good = sg_explore_map_again(&to->visible[i], &of->visible[i]) &&
+               sg_explore_map_again(&to->media[i], &of->media[i]);
+    }
+    return good;
 }

@@ -19,6 +19,11 @@ struct sg_explore_mapping {
     uint64_t size;
 };
 
+/* Both memories of all extents. */
+struct sg_explore_memories {
+    struct sg_explore_mapping visible[SG_TRACE_EXTENTS], media[SG_TRACE_EXTENTS];
+};
+
 struct sg_explore_content {
     int fd[SG_TRACE_EXTENTS]; /* -1: nothing yet */
     bool failed;
@@ -42,6 +47,16 @@ bool sg_explore_content_save(const struct sg_explore_content *c, unsigned extent
 /* A memory with the content of an extent of this size; false: there is no memory. */
 bool sg_explore_map(struct sg_explore_mapping *m, const struct sg_explore_content *c,
                     unsigned extent, uint64_t size);
+void sg_explore_memories_init(struct sg_explore_memories *m);
+void sg_explore_memories_fini(struct sg_explore_memories *m);
+/* All of so many extents as sg_explore_map_again(). */
+bool sg_explore_memories_again(struct sg_explore_memories *to, const struct sg_explore_memories *of,
+                               unsigned extents);
+/*
+ * A memory with the content that another one has now; to: none yet (fd -1), or one of the same size,
+ * which stays where it is.  False: likewise.
+ */
+bool sg_explore_map_again(struct sg_explore_mapping *to, const struct sg_explore_mapping *of);
 /* A private copy of a memory; false: likewise. */
 bool sg_explore_map_copy(struct sg_explore_mapping *m, const struct sg_explore_mapping *of);
 /* The copy is equal to the memory again. */

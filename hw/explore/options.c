@@ -18,7 +18,7 @@ static const char usage[] =
     "  --domain LIST     none, adr, eadr, whole or all (all)\n"
     "  --ddio LIST       on, off or all (all)\n"
     "  --arrivals WHEN   data under way to a line come behind what others store there meanwhile\n"
-    "                    (late), or before (early); early makes no images (late)\n"
+    "                    (late), before (early, without images), or any of it in any (late)\n"
     "  --acks LIST       what counts as an acknowledgement: flush, write, send, read, atomic,\n"
     "                    acknowledged, durable, state; marks are the last three (flush,marks)\n"
     "  --strategy LIST   images to write: exhaustive, only, all-but, random[:N[:SEED]], reads\n"
@@ -147,15 +147,17 @@ struct texts {
 /* Plans name the questions of cuts behind late arrivals, and images name plans. */
 static bool parse_arrivals(struct sg_explore_options *o, const struct texts *t, int *status)
 {
-    o->early = strcmp(t->arrivals, "early") == 0;
-    if (!o->early && strcmp(t->arrivals, "late") != 0) {
-        return complain(status, "--arrivals is late or early", t->arrivals);
+    int arrivals = sg_crash_arrivals_parse(t->arrivals);
+
+    o->arrivals = (uint8_t)arrivals;
+    if (arrivals < 0) {
+        return complain(status, "--arrivals is late, early or any", t->arrivals);
     }
-    if (o->early && (t->strategy || o->plans)) {
+    if (o->arrivals == SG_CRASH_EARLY && (t->strategy || o->plans)) {
         return complain(status, "--arrivals early makes no images", NULL);
     }
     for (unsigned i = 0; i < o->platforms; i++) {
-        o->platform[i].early = o->early;
+        o->platform[i].arrivals = o->arrivals;
     }
     return true;
 }
@@ -171,6 +173,9 @@ static bool parse_together(const struct sg_explore_options *o, const struct text
     }
     if (!t->strategy || o->strategies.use[SG_CRASH_READS] || o->strategies.cluster) {
         return complain(status, "--together needs --strategy, without reads and cluster", NULL);
+    }
+    if (o->arrivals == SG_CRASH_ANY) {
+        return complain(status, "--together goes without --arrivals any", NULL);
     }
     return !o->plans && !o->onto
                ? true

@@ -24,8 +24,8 @@ struct sg_explore_options {
     uint64_t max_pairs, pair_seed; /* of images of both */
     struct sg_crash_platform platform[SG_CRASH_PLATFORMS];
     unsigned platforms;
-    bool early;    /* each of them */
-    unsigned acks; /* set of bits 1 << enum sg_crash_ack */
+    uint8_t arrivals; /* of each: enum sg_crash_arrivals */
+    unsigned acks;    /* set of bits 1 << enum sg_crash_ack */
     struct sg_crash_strategies strategies;
     const char *base[SG_TRACE_EXTENTS]; /* "NAME=FILE" */
     unsigned bases;

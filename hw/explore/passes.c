@@ -253,8 +253,8 @@ static int add_memories(struct sg_explore_session *s, struct sg_crash_explorer *
     struct sg_explore_trace *t = &s->trace[s->target];
 
     for (unsigned i = 0; i < header->extent_count; i++) {
-        struct sg_explore_mapping *visible = &s->visible[platform][i];
-        struct sg_explore_mapping *media = &s->media[platform][i];
+        struct sg_explore_mapping *visible = &s->memories[platform][0].visible[i];
+        struct sg_explore_mapping *media = &s->memories[platform][0].media[i];
         uint64_t size = header->extent[i].size;
 
         sg_explore_unmap(visible);
@@ -301,8 +301,8 @@ static void at_point(void *opaque, unsigned platform, struct sg_persist *p, uint
     struct sg_explore_session *s = opaque;
 
     if (s->images_status == SG_EXPLORE_GOOD) {
-        s->images_status = sg_explore_images_point(s->images, platform, p, behind,
-                                                   s->visible[platform], s->media[platform]);
+        s->images_status =
+            sg_explore_images_point(s->images, platform, p, behind, s->memories[platform]);
     }
 }
 
@@ -323,6 +323,23 @@ static bool at_instant(void *opaque, unsigned platform, uint64_t behind, bool bo
         ++*next;
     }
     return *next < wanted->len && g_array_index(wanted, uint64_t, *next) == behind;
+}
+
+/* The memories of another past of a platform. */
+static bool fork_memories(void *opaque, unsigned platform, unsigned from, unsigned to,
+                          struct sg_persist_memory *memory)
+{
+    struct sg_explore_session *s = opaque;
+    struct sg_explore_memories *m = s->memories[platform];
+    unsigned extents = sg_trace_header(s->trace[s->target].reader)->extent_count;
+
+    if (!sg_explore_memories_again(&m[to], &m[from], extents)) {
+        return false;
+    }
+    for (unsigned i = 0; i < extents; i++) {
+        memory[i] = (struct sg_persist_memory){ m[to].visible[i].octets, m[to].media[i].octets };
+    }
+    return true;
 }
 
 static int explore_events(struct sg_explore_session *s, struct sg_crash_explorer *explorer)
@@ -358,6 +375,7 @@ static struct sg_crash_exploration exploration(struct sg_explore_session *s)
         .issuers = &s->issuers,
         .point = s->images ? at_point : NULL,
         .instant = s->half ? at_instant : NULL,
+        .fork = fork_memories,
         .opaque = s,
     };
 }
@@ -466,8 +484,8 @@ static int add_again(struct sg_explore_session *s, unsigned platform,
                      const struct sg_trace_header *header)
 {
     for (unsigned i = 0; i < header->extent_count; i++) {
-        struct sg_explore_mapping *visible = &s->visible[platform][i];
-        struct sg_explore_mapping *media = &s->media[platform][i];
+        struct sg_explore_mapping *visible = &s->memories[platform][0].visible[i];
+        struct sg_explore_mapping *media = &s->memories[platform][0].media[i];
         uint64_t size = header->extent[i].size;
 
         sg_explore_unmap(visible);

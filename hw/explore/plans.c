@@ -12,6 +12,7 @@ static void clear_plan(gpointer opaque)
 
     if (plan->given.answers) {
         g_array_unref(plan->given.answers);
+        g_array_unref(plan->early);
     }
 }
 
@@ -71,12 +72,23 @@ static bool find_platform(const char *name, const struct sg_crash_platform *plat
     return false;
 }
 
+/* Early arrivals, which may be left out. */
+static const char *read_arrivals(GArray *early, const struct json_value *v)
+{
+    const struct json_value *list = json_member(v, "arrivals", JSON_ARRAY);
+
+    return list && read_answers(early, list)
+               ? "early arrivals need different numbers \"question\", and the number \"answer\""
+               : NULL;
+}
+
 static const char *read_plan(struct sg_explore_plan *plan, const struct json_value *v,
                              const struct sg_crash_platform *platform, unsigned platforms)
 {
     const struct json_value *behind = json_member(v, "behind", JSON_NUMBER);
     const struct json_value *name = json_member(v, "platform", JSON_TEXT);
     const struct json_value *deviations = json_member(v, "deviations", JSON_ARRAY);
+    const char *wrong;
 
     if (!behind || !name || !deviations) {
         return "it needs the number \"behind\", the text \"platform\" and the list \"deviations\"";
@@ -85,7 +97,8 @@ static const char *read_plan(struct sg_explore_plan *plan, const struct json_val
         return "its platform is not explored: see --domain and --ddio";
     }
     plan->given.behind = behind->number;
-    return read_answers(plan->given.answers, deviations);
+    wrong = read_arrivals(plan->early, v);
+    return wrong ? wrong : read_answers(plan->given.answers, deviations);
 }
 
 static gint by_point(gconstpointer a, gconstpointer b)
@@ -113,6 +126,7 @@ static char *read_all(GArray *plans, const struct json_value *file,
     for (guint i = 0; i < list->items->len; i++) {
         struct sg_explore_plan plan = {
             .given.answers = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_answer)),
+            .early = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_answer)),
             .number = i,
         };
         const char *wrong =

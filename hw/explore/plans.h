@@ -17,8 +17,9 @@ enum { PLANS_MAX = 1 << 20 };
 
 struct sg_explore_plan {
     struct sg_crash_given given;
-    guint number; /* in the file, from 0 on */
-    bool made;    /* its image */
+    GArray *early; /* struct sg_crash_answer: the past */
+    guint number;  /* in the file, from 0 on */
+    bool made;     /* its image */
 };
 
 /*

@@ -155,6 +155,10 @@ static void put_platform(struct json *j, const struct sg_explore_session *s, uns
     }
     json_number(j, "causes-unlisted", v->unlisted);
     json_number(j, "crash-points", v->points);
+    if (s->o.arrivals == SG_CRASH_ANY) {
+        json_number(j, "pasts", v->pasts);
+        json_number(j, "stores-with-pasts-left-out", v->limited);
+    }
     if (s->images) {
         put_images(j, s, platform);
     }
@@ -295,7 +299,7 @@ static void put_choices(struct json *j, const struct sg_explore_session *s)
         }
     }
     json_close(j, ']');
-    json_text(j, "arrivals", s->o.early ? "early" : "late");
+    json_text(j, "arrivals", sg_crash_arrivals_name((enum sg_crash_arrivals)s->o.arrivals));
     json_text(j, "told", sg_crash_told_name(sg_crash_told_parse(s->told)));
 }
 

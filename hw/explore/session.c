@@ -29,9 +29,8 @@ void sg_explore_finish(struct sg_explore_session *s)
     free_half(s->half);
     sg_explore_plans_free(s->plans);
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
-        for (unsigned k = 0; k < SG_TRACE_EXTENTS; k++) {
-            sg_explore_unmap(&s->visible[i][k]);
-            sg_explore_unmap(&s->media[i][k]);
+        for (unsigned k = 0; k < SG_CRASH_PASTS; k++) {
+            sg_explore_memories_fini(&s->memories[i][k]);
         }
     }
     sg_explore_content_fini(&s->content);
@@ -63,8 +62,8 @@ struct sg_explore_session *sg_explore_start(void)
     sg_explore_content_init(&s->content);
     sg_explore_content_init(&s->base);
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
-        for (unsigned k = 0; k < SG_TRACE_EXTENTS; k++) {
-            s->visible[i][k].fd = s->media[i][k].fd = -1;
+        for (unsigned k = 0; k < SG_CRASH_PASTS; k++) {
+            sg_explore_memories_init(&s->memories[i][k]);
         }
     }
     return s;
@@ -86,6 +85,18 @@ int sg_explore_write_results(struct sg_explore_session *s)
     return good ? sg_explore_verdict(s) : SG_EXPLORE_FAILED;
 }
 
+/* A plan that has early arrivals needs its past. */
+static void allow_pasts(struct sg_explore_session *s)
+{
+    for (guint i = 0; i < s->plans->len; i++) {
+        const struct sg_explore_plan *plan = &g_array_index(s->plans, struct sg_explore_plan, i);
+
+        if (plan->early->len) {
+            s->o.arrivals = s->o.platform[plan->given.platform].arrivals = SG_CRASH_ANY;
+        }
+    }
+}
+
 /* Which images are wanted.  False: a file of theirs cannot be read; a message is on stderr. */
 static bool get_images(struct sg_explore_session *s)
 {
@@ -97,6 +108,7 @@ static bool get_images(struct sg_explore_session *s)
             return false;
         }
         want.plans = s->plans;
+        allow_pasts(s);
     }
     if ((s->o.reads && !sg_explore_read_lines(s->o.reads, &s->reads)) ||
         (s->o.onto && !sg_explore_onto_open(&s->onto, s->o.onto))) {

@@ -47,8 +47,8 @@ struct sg_explore_session {
     struct sg_explore_content base;    /* with --onto: of its image */
     struct sg_explore_onto onto;
     struct sg_crash_reads reads; /* of --reads */
-    struct sg_explore_mapping visible[SG_CRASH_PLATFORMS][SG_TRACE_EXTENTS];
-    struct sg_explore_mapping media[SG_CRASH_PLATFORMS][SG_TRACE_EXTENTS];
+    /* Of each past of each platform. */
+    struct sg_explore_memories memories[SG_CRASH_PLATFORMS][SG_CRASH_PASTS];
     struct sg_crash_explorer *explorer;
     GArray *plans;                    /* struct sg_explore_plan; NULL: none are given */
     struct sg_explore_images *images; /* NULL: none are wanted */

@@ -113,6 +113,12 @@ static void note_platforms(const struct sg_explore_session *s, GPtrArray *notes)
         if (s->images) {
             note_left_out(s, i, name, notes);
         }
+        if (v->limited) {
+            note(notes,
+                 "%s: %" PRIu64 " stores came beside data under way while there were %d pasts: not "
+                 "all orders were explored.",
+                 name, v->limited, SG_CRASH_PASTS);
+        }
         if (v->unlisted) {
             note(notes, "%s: %" PRIu64 " broken promises have causes beyond the first %d.", name,
                  v->unlisted, SG_CRASH_BREACHES);

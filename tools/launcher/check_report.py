@@ -96,6 +96,7 @@ def _bug(number, members, events, minimal, marks, done):
             "platform": occurrence["platforms"][0],
             "platforms": occurrence["platforms"],
             "deviations": occurrence.get("deviations"),
+            "arrivals": occurrence.get("arrivals", []),
             "lost": [event_row(events[n]) for n in sorted(lost_of(occurrence)) if n in events],
             "output": line["output"],
         },

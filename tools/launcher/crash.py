@@ -212,8 +212,8 @@ def _add_explore(verbs):
     add_option(
         "--arrivals",
         metavar="WHEN",
-        help="data under way to a line come behind what others store there: late; or before: early"
-        " [late]",
+        help="data under way to a line come behind what others store there: late; before: early; "
+        "or in any order: any [late]",
     )
     add_option(
         "--acks",

@@ -15,10 +15,13 @@ from .symbols import Symbols
 VERSION = 1
 
 
-def plan(behind, platform, deviations=()):
-    """A plan: what a cut behind this event answers otherwise than "everything survives"."""
-    wanted = [{name: each[name] for name in ("question", "answer")} for each in deviations]
-    return {"behind": behind, "platform": platform, "deviations": wanted}
+def plan(behind, platform, deviations=(), arrivals=()):
+    """A plan: what a cut behind this event answers otherwise than "everything survives", and what
+    arrived early before it."""
+    wanted = {"behind": behind, "platform": platform}
+    for name, answers in (("deviations", deviations), ("arrivals", arrivals)):
+        wanted[name] = [{key: each[key] for key in ("question", "answer")} for each in answers]
+    return wanted
 
 
 def _explorer(explored, folder, wanted):

@@ -84,7 +84,8 @@ class Reducer:
         new = [i for i, key in enumerate(keys) if key not in self.known]
         new = [i for i in new if keys[i] not in {keys[k] for k in new if k < i}]
         example = bug["example"]
-        wanted = [plans.plan(example["behind"], self.platform, tries[i]) for i in new]
+        early = example.get("arrivals", ())
+        wanted = [plans.plan(example["behind"], self.platform, tries[i], early) for i in new]
         if wanted:
             made = self._make(wanted)
             for i, occurrence in zip(new, made):
@@ -108,7 +109,9 @@ class Reducer:
         """The platform on which the example's plan makes its image again, or None: an occurrence
         has the plan of one of its platforms only."""
         for platform in example["platforms"]:
-            wanted = plans.plan(example["behind"], platform, example["deviations"])
+            wanted = plans.plan(
+                example["behind"], platform, example["deviations"], example.get("arrivals", ())
+            )
             occurrence = self._make([wanted])[0]
             if occurrence and occurrence["image"] == example["image"]:
                 return platform

@@ -7,8 +7,8 @@
  */
 #include "crash/explore.h"
 #include "crash/numbers.h"
+#include "crash/past.h"
 #include "crash/points.h"
-#include "crash/replay.h"
 #include "crash/setting_text.h"
 
 /* Octets that Verifies may read on all platforms together: a trace of anybody may ask for more. */
@@ -24,10 +24,9 @@ struct followed {
 /* A platform under way. */
 struct run {
     struct sg_crash_verdict verdict;
-    struct sg_crash_replay *replay;
-    struct sg_persist *p;
+    struct sg_crash_pasts pasts;
+    struct sg_crash_past *past; /* at a crash point: the one that is looked at */
     struct sg_crash_points points;
-    struct sg_crash_numbers numbers;
     GHashTable *known; /* hash of (kind, issuer, stage) to index + 1 in verdict.breaches */
     struct followed follow[SG_CRASH_FOLLOWED];
     unsigned following;
@@ -57,8 +56,9 @@ uint64_t sg_crash_promised_after(const struct sg_crash_numbers *n, const struct 
     return b->kind == SG_CRASH_ACK_DURABLE ? 0 : sg_crash_numbers_seq(n, b->placed - 1);
 }
 
-/* Where the octet is that a breach is about; false: it is certain by now. */
-static bool is_open(const struct run *r, struct sg_crash_breach *b, uint64_t addr, uint64_t len)
+/* Where the octet is that a breach is about; false: in this past it is certain by now. */
+static bool is_open(const struct sg_crash_past *past, struct sg_crash_breach *b, uint64_t addr,
+                    uint64_t len)
 {
     struct sg_persist_uncertain why;
 
@@ -66,12 +66,13 @@ static bool is_open(const struct run *r, struct sg_crash_breach *b, uint64_t add
     b->doubt = SG_PERSIST_DOUBT_PENDING;
     b->lost = b->placed;
     b->addr = addr;
-    if (b->placed <= sg_crash_numbers_count(&r->numbers)) {
-        b->addr = sg_persist_uncertain(r->p, addr, len, sg_crash_promised_after(&r->numbers, b),
-                                       sg_crash_numbers_seq(&r->numbers, b->placed), &why);
+    if (b->placed <= sg_crash_numbers_count(&past->numbers)) {
+        b->addr =
+            sg_persist_uncertain(past->p, addr, len, sg_crash_promised_after(&past->numbers, b),
+                                 sg_crash_numbers_seq(&past->numbers, b->placed), &why);
         b->stage = why.stage;
         b->doubt = why.doubt;
-        b->lost = sg_crash_numbers_event(&r->numbers, why.lost);
+        b->lost = sg_crash_numbers_event(&past->numbers, why.lost);
     }
     return b->addr < addr + len;
 }
@@ -95,21 +96,44 @@ static void add_breach(struct run *r, const struct sg_crash_breach *b)
     } else if (r->verdict.breaches->len == SG_CRASH_BREACHES) {
         r->verdict.unlisted++;
     } else {
-        g_array_append_vals(r->verdict.breaches, b, 1);
+        struct sg_crash_breach new = *b;
+
+        new.early = g_array_copy(b->early);
+        g_array_append_val(r->verdict.breaches, new);
         g_hash_table_insert(r->known, breach_key(b), GUINT_TO_POINTER(r->verdict.breaches->len));
         follow(r, r->verdict.breaches->len - 1);
     }
 }
 
-/* Is what a followed breach is about placed by now?  Then its numbers are known. */
-static bool is_placed(const struct run *r, struct followed *f, const struct sg_crash_breach *b)
+/* Is what a followed breach is about still open in one of several pasts? */
+static bool is_open_in_any(const struct run *r, const struct sg_crash_breach *b)
 {
-    if (!f->placed && b->placed <= sg_crash_numbers_count(&r->numbers)) {
-        f->after = sg_crash_promised_after(&r->numbers, b);
-        f->seq = sg_crash_numbers_seq(&r->numbers, b->placed);
+    struct sg_crash_breach now = *b;
+
+    for (guint i = 0; i < r->pasts.all->len; i++) {
+        if (is_open(sg_crash_past_at(&r->pasts, i), &now, b->addr, 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same, where what is asked for is known as long as there is one past. */
+static bool is_still_open(const struct run *r, struct followed *f, const struct sg_crash_breach *b)
+{
+    const struct sg_crash_past *past = sg_crash_past_at(&r->pasts, 0);
+    struct sg_persist_uncertain why;
+
+    if (r->pasts.all->len > 1) {
+        return is_open_in_any(r, b);
+    }
+    if (!f->placed && b->placed <= sg_crash_numbers_count(&past->numbers)) {
+        f->after = sg_crash_promised_after(&past->numbers, b);
+        f->seq = sg_crash_numbers_seq(&past->numbers, b->placed);
         f->placed = true;
     }
-    return f->placed;
+    return !f->placed ||
+           sg_persist_uncertain(past->p, b->addr, 1, f->after, f->seq, &why) == b->addr;
 }
 
 /* Breaches that the last event ended. */
@@ -119,10 +143,8 @@ static void look_after(struct run *r, uint64_t event)
         struct followed *f = &r->follow[i];
         struct sg_crash_breach *b =
             &g_array_index(r->verdict.breaches, struct sg_crash_breach, f->breach);
-        struct sg_persist_uncertain why;
 
-        if (!is_placed(r, f, b) ||
-            sg_persist_uncertain(r->p, b->addr, 1, f->after, f->seq, &why) == b->addr) {
+        if (is_still_open(r, f, b)) {
             i++;
         } else {
             b->until = event;
@@ -133,9 +155,9 @@ static void look_after(struct run *r, uint64_t event)
 
 /* ---- Promises ---- */
 
-/* The first octet of a promise that is not certain; false: all are. */
-static bool is_broken(struct sg_crash_explorer *x, struct run *r, uint64_t number,
-                      struct sg_crash_breach *b)
+/* The first octet of a promise that is not certain in a past; false: all are. */
+static bool is_broken_in(struct sg_crash_explorer *x, const struct sg_crash_past *past,
+                         uint64_t number, struct sg_crash_breach *b)
 {
     const struct sg_crash_promise *promise = &x->promise[number];
     const struct sg_crash_range *range = sg_crash_promise_ranges(x->what.promises, promise);
@@ -146,9 +168,22 @@ static bool is_broken(struct sg_crash_explorer *x, struct run *r, uint64_t numbe
             .count = 1,
             .promise = number,
             .placed = range[i].placed,
+            .early = past->early,
         };
-        if (is_open(r, b, range[i].addr, range[i].len)) {
+        if (is_open(past, b, range[i].addr, range[i].len)) {
             b->issuer = sg_crash_issuers_of(x->what.issuers, b->lost);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A promise has to be kept in each past. */
+static bool is_broken(struct sg_crash_explorer *x, const struct run *r, uint64_t number,
+                      struct sg_crash_breach *b)
+{
+    for (guint i = 0; i < r->pasts.all->len; i++) {
+        if (is_broken_in(x, sg_crash_past_at(&r->pasts, i), number, b)) {
             return true;
         }
     }
@@ -191,8 +226,8 @@ static void end_run(struct run *r, uint64_t event, const char *why)
     r->verdict.why = why;
 }
 
-/* What a Verify would have answered on this platform: does the hash match? */
-static bool verify_matches(struct run *r, const struct sg_trace_event *e)
+/* What a Verify would have answered in this past of a platform: does the hash match? */
+static bool verify_matches(struct sg_persist *p, const struct sg_trace_event *e)
 {
     uint8_t out[SG_HASHER_OUT], *buf = g_malloc(SG_TRACE_DATA_MAX);
     struct sg_hasher hasher;
@@ -202,7 +237,7 @@ static bool verify_matches(struct run *r, const struct sg_trace_event *e)
     for (uint64_t done = 0; done < e->value && readable;) {
         size_t n = SG_MIN(e->value - done, SG_TRACE_DATA_MAX);
 
-        readable = sg_persist_media_read(r->p, e->addr + done, buf, n) == SG_PM_DONE;
+        readable = sg_persist_media_read(p, e->addr + done, buf, n) == SG_PM_DONE;
         if (readable) {
             sg_hasher_add(&hasher, buf, n);
         }
@@ -210,6 +245,46 @@ static bool verify_matches(struct run *r, const struct sg_trace_event *e)
     }
     g_free(buf);
     return readable && sg_hasher_end(&hasher, out) == e->len && memcmp(out, e->data, e->len) == 0;
+}
+
+/* A crash point in each past, or in one. */
+static void look_at_point(struct sg_crash_explorer *x, unsigned platform, uint64_t behind)
+{
+    struct run *r = &x->run[platform];
+
+    for (guint i = 0; x->what.point && i < r->pasts.all->len; i++) {
+        r->past = sg_crash_past_at(&r->pasts, i);
+        x->what.point(x->what.opaque, platform, r->past->p, behind);
+    }
+    r->past = sg_crash_past_at(&r->pasts, 0);
+}
+
+/* A Verify answered otherwise than in these pasts: they cannot have been.  False: none is left. */
+static bool leave_contradicted(struct sg_crash_explorer *x, unsigned platform,
+                               const struct sg_trace_event *e, bool matched)
+{
+    struct run *r = &x->run[platform];
+    bool agrees[SG_CRASH_PASTS], any = false, all = true;
+
+    for (guint i = 0; i < r->pasts.all->len; i++) {
+        struct sg_persist *p = sg_crash_past_at(&r->pasts, i)->p;
+
+        agrees[i] = !(sg_persist_query(p, e->addr, e->value) & SG_PM_PERSISTENT) ||
+                    verify_matches(p, e) == matched;
+        any |= agrees[i];
+        all &= agrees[i];
+        x->compared += e->value;
+    }
+    if (any && !all && !x->what.instant && sg_crash_points_now(&r->points)) {
+        look_at_point(x, platform, e->number - 1);
+    }
+    for (guint i = r->pasts.all->len; any && i--;) {
+        if (!agrees[i]) {
+            sg_crash_pasts_drop(&r->pasts, i);
+        }
+    }
+    r->past = sg_crash_past_at(&r->pasts, 0);
+    return any;
 }
 
 static void compare_verify(struct sg_crash_explorer *x, const struct sg_trace_event *e)
@@ -224,13 +299,11 @@ static void compare_verify(struct sg_crash_explorer *x, const struct sg_trace_ev
     for (unsigned i = 0; i < x->what.platforms; i++) {
         struct run *r = &x->run[i];
 
-        if (!r->verdict.end && sg_persist_query(r->p, e->addr, e->value) & SG_PM_PERSISTENT &&
-            verify_matches(r, e) != matched) {
+        if (!r->verdict.end && !leave_contradicted(x, i, e, matched)) {
             end_run(r, e->number,
                     matched ? "a Verify that matched would not have matched"
                             : "a Verify that did not match would have matched");
         }
-        x->compared += e->value;
     }
 }
 
@@ -248,8 +321,8 @@ static void offer_point(struct sg_crash_explorer *x, unsigned platform, uint64_t
     if (x->what.instant) {
         point = x->what.instant(x->what.opaque, platform, behind, bounds);
     }
-    if (point && x->what.point) {
-        x->what.point(x->what.opaque, platform, x->run[platform].p, behind);
+    if (point) {
+        look_at_point(x, platform, behind);
     }
 }
 
@@ -257,9 +330,13 @@ static const char *run_event(struct sg_crash_explorer *x, unsigned platform,
                              const struct sg_trace_event *e, const char *name)
 {
     struct run *r = &x->run[platform];
-    bool point = sg_crash_points_before(&r->points, r->p, e);
+    bool acts = false, settles = sg_crash_points_settles(e), point;
     const char *wrong;
 
+    for (guint i = 0; i < r->pasts.all->len && !acts; i++) {
+        acts = sg_crash_points_acts(&r->points, sg_crash_past_at(&r->pasts, i)->p, e);
+    }
+    point = sg_crash_points_before(&r->points, acts, e);
     /* Behind these events the platform may not be judged any more. */
     offer_point(x, platform, e->number - 1, point,
                 r->points.bounds || is_power_cut(e) || e->kind == SG_TRACE_VERIFY);
@@ -267,10 +344,12 @@ static const char *run_event(struct sg_crash_explorer *x, unsigned platform,
         end_run(r, e->number, "the power failed in the run");
         return NULL;
     }
-    wrong = sg_crash_replay_event(r->replay, e, name);
-    sg_crash_numbers_add(&r->numbers, sg_persist_seq(r->p));
+    wrong = sg_crash_pasts_event(&r->pasts, e, name);
     sg_crash_points_behind(&r->points, e);
-    if (r->following && sg_crash_points_settles(e)) {
+    if (settles && !wrong && r->pasts.all->len > 1) {
+        sg_crash_pasts_join(&r->pasts);
+    }
+    if (settles && r->following) {
         look_after(r, e->number);
     }
     return wrong;
@@ -306,10 +385,18 @@ void sg_crash_explorer_end(struct sg_crash_explorer *x)
         }
         r->verdict.not_judged += x->promises - x->next; /* behind a trace that is cut short */
         r->verdict.points = r->points.count;
+        r->verdict.pasts = r->pasts.most;
+        r->verdict.joined = r->pasts.joined;
+        r->verdict.limited = r->pasts.limited;
     }
 }
 
 /* ---- Interface ---- */
+
+static void clear_breach(gpointer opaque)
+{
+    g_array_unref(((struct sg_crash_breach *)opaque)->early);
+}
 
 static const char *start_run(struct sg_crash_explorer *x, unsigned i)
 {
@@ -317,20 +404,24 @@ static const char *start_run(struct sg_crash_explorer *x, unsigned i)
     const struct sg_trace_header *header = x->what.header;
     struct sg_persist_config config;
     struct sg_persist_limits limits;
+    struct sg_crash_replay *replay;
     const char *wrong;
 
     r->verdict.platform = x->what.platform[i];
     r->verdict.claimed = sg_crash_platform_claims(
         &r->verdict.platform, sg_crash_told_parse(header->text[SG_TRACE_PLATFORM]));
     r->verdict.breaches = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_breach));
+    g_array_set_clear_func(r->verdict.breaches, clear_breach);
     r->known = g_hash_table_new(g_direct_hash, g_direct_equal);
     sg_crash_points_init(&r->points, r->verdict.platform.domain);
     sg_crash_platform_settings(&r->verdict.platform, &config, &limits);
-    r->replay = sg_crash_replay_new_for(header, &config, &limits, &wrong);
-    if (r->replay) {
-        r->p = sg_crash_replay_domain(r->replay);
-        sg_persist_arrivals(r->p, sg_crash_platform_arrivals(&r->verdict.platform), NULL);
-        sg_crash_numbers_init(&r->numbers, sg_persist_seq(r->p));
+    replay = sg_crash_replay_new_for(header, &config, &limits, &wrong);
+    if (replay) {
+        sg_crash_pasts_init(&r->pasts, &r->verdict.platform, replay);
+        r->pasts.fork = x->what.fork;
+        r->pasts.opaque = x->what.opaque;
+        r->pasts.platform = i;
+        r->past = sg_crash_past_at(&r->pasts, 0);
     }
     return wrong;
 }
@@ -362,8 +453,7 @@ void sg_crash_explorer_free(struct sg_crash_explorer *x)
     for (unsigned i = 0; i < x->what.platforms; i++) {
         struct run *r = &x->run[i];
 
-        sg_crash_replay_free(r->replay);
-        sg_crash_numbers_fini(&r->numbers);
+        sg_crash_pasts_fini(&r->pasts);
         if (r->known) {
             g_hash_table_destroy(r->known);
             g_array_unref(r->verdict.breaches);
@@ -375,7 +465,7 @@ void sg_crash_explorer_free(struct sg_crash_explorer *x)
 void sg_crash_explorer_add(struct sg_crash_explorer *x, unsigned platform, uint8_t *visible,
                            uint8_t *media)
 {
-    sg_crash_replay_add(x->run[platform].replay, visible, media);
+    sg_crash_replay_add(x->run[platform].past->replay, visible, media);
 }
 
 const struct sg_crash_verdict *sg_crash_explorer_verdict(const struct sg_crash_explorer *x,
@@ -392,5 +482,14 @@ uint64_t sg_crash_explorer_not_compared(const struct sg_crash_explorer *x)
 uint64_t sg_crash_explorer_event_of(const struct sg_crash_explorer *x, unsigned platform,
                                     uint64_t seq)
 {
-    return sg_crash_numbers_event(&x->run[platform].numbers, seq);
+    return sg_crash_numbers_event(&x->run[platform].past->numbers, seq);
+}
+
+const GArray *sg_crash_explorer_past(const struct sg_crash_explorer *x, unsigned platform,
+                                     unsigned *memory)
+{
+    const struct sg_crash_past *past = x->run[platform].past;
+
+    *memory = past->memory;
+    return past->early;
 }

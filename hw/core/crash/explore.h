@@ -13,7 +13,10 @@
  * matched would not have matched, or the other way round.  Nor is anything judged behind a power
  * cut in the trace.
  *
- * Memory: two memories of each platform, which the owner gives; what the domains take, which is
+ * Data may have arrived at several instants: then a platform has several pasts (past.h).  A promise
+ * is kept if it is in each of them; images are those of all.
+ *
+ * Memory: two memories of each past of a platform, which the owner gives; what the domains take, which is
  * less than the trace's octets times a constant; an octet for each event and platform; the
  * breaches, at most SG_CRASH_BREACHES of a platform.
  */
@@ -21,7 +24,7 @@
 #define SG_CRASH_EXPLORE_H
 
 #include "crash/issuer.h"
-#include "crash/platform.h"
+#include "crash/past.h"
 #include "crash/promise.h"
 #include "persist/certain.h"
 #include "trace/reader.h"
@@ -49,6 +52,7 @@ struct sg_crash_breach {
     uint64_t lost;  /* the newest store that may be lost, as an event of the trace; 0: not known */
     uint64_t until; /* the event that makes it certain; 0: none does */
     bool followed;  /* until is known */
+    GArray *early;  /* struct sg_crash_answer: the past, if there are several (past.h) */
 };
 
 struct sg_crash_numbers;
@@ -61,6 +65,9 @@ struct sg_crash_verdict {
     uint64_t promises[SG_CRASH_ACKS], broken[SG_CRASH_ACKS];
     uint64_t not_judged; /* promises behind the end, below */
     uint64_t points;     /* crash points */
+    unsigned pasts;      /* at a time, at most */
+    uint64_t joined;     /* pasts that became equal to others */
+    uint64_t limited;    /* stores beside data under way that have not all answers (past.h) */
     GArray *breaches;    /* struct sg_crash_breach */
     uint64_t unlisted;   /* broken promises that are in none of them */
     uint64_t end;        /* 0, or the event before which judging ended */
@@ -68,8 +75,8 @@ struct sg_crash_verdict {
 };
 
 /*
- * The power may fail on a platform now, behind this event (0: before the first).  Must not change
- * the domain.
+ * The power may fail on a platform now, behind this event (0: before the first).  Called for each
+ * past, of which sg_crash_explorer_past() says which one.  Must not change the domain.
  */
 typedef void sg_crash_point(void *opaque, unsigned platform, struct sg_persist *p, uint64_t behind);
 
@@ -88,6 +95,7 @@ struct sg_crash_exploration {
     const struct sg_crash_issuers *issuers;   /* of all events of the trace; likewise */
     sg_crash_point *point;                    /* NULL: only counted */
     sg_crash_instant *instant;                /* NULL: crash points are those of points.h */
+    sg_crash_fork *fork; /* for SG_CRASH_ANY; NULL: everything is late where it is asked */
     void *opaque;
 };
 
@@ -109,6 +117,9 @@ const struct sg_crash_verdict *sg_crash_explorer_verdict(const struct sg_crash_e
 /* The event of the trace that became this event of a platform's domain; 0: none did. */
 uint64_t sg_crash_explorer_event_of(const struct sg_crash_explorer *x, unsigned platform,
                                     uint64_t seq);
+/* At a crash point: the early arrivals of its past (struct sg_crash_answer), and its memories. */
+const GArray *sg_crash_explorer_past(const struct sg_crash_explorer *x, unsigned platform,
+                                     unsigned *memory);
 /* Verifies with a key, or beyond a limit, whose answers were not compared. */
 uint64_t sg_crash_explorer_not_compared(const struct sg_crash_explorer *x);
 

@@ -14,6 +14,37 @@ void sg_crash_numbers_init(struct sg_crash_numbers *n, uint64_t seq)
     g_array_append_val(n->start, seq);
 }
 
+void sg_crash_numbers_fork(struct sg_crash_numbers *n, const struct sg_crash_numbers *trunk)
+{
+    sg_crash_numbers_init(n, trunk->last);
+    n->trunk = trunk;
+}
+
+static uint64_t step_of(const struct sg_crash_numbers *n, uint64_t event)
+{
+    uint8_t octet = n->step->data[event - 1];
+
+    return octet < FAR ? octet : *(const uint64_t *)g_hash_table_lookup(n->far, &event);
+}
+
+static void add_all(struct sg_crash_numbers *to, const struct sg_crash_numbers *from)
+{
+    for (uint64_t e = 1; e <= from->step->len; e++) {
+        sg_crash_numbers_add(to, to->last + step_of(from, e));
+    }
+}
+
+void sg_crash_numbers_copy(struct sg_crash_numbers *n, const struct sg_crash_numbers *from)
+{
+    sg_crash_numbers_fork(n, from->trunk);
+    add_all(n, from);
+}
+
+void sg_crash_numbers_join(struct sg_crash_numbers *trunk, const struct sg_crash_numbers *n)
+{
+    add_all(trunk, n);
+}
+
 void sg_crash_numbers_fini(struct sg_crash_numbers *n)
 {
     if (n->step) {
@@ -49,18 +80,16 @@ void sg_crash_numbers_add(struct sg_crash_numbers *n, uint64_t seq)
     }
 }
 
-static uint64_t step_of(const struct sg_crash_numbers *n, uint64_t event)
-{
-    uint8_t octet = n->step->data[event - 1];
-
-    return octet < FAR ? octet : *(const uint64_t *)g_hash_table_lookup(n->far, &event);
-}
-
 uint64_t sg_crash_numbers_seq(const struct sg_crash_numbers *n, uint64_t event)
 {
-    uint64_t block = SG_MIN(event, n->step->len) / SG_CRASH_NUMBERS_BLOCK;
-    uint64_t seq = g_array_index(n->start, uint64_t, block);
+    uint64_t block, seq;
 
+    if (n->trunk && event <= n->trunk->step->len) {
+        return sg_crash_numbers_seq(n->trunk, event);
+    }
+    event -= n->trunk ? n->trunk->step->len : 0;
+    block = SG_MIN(event, n->step->len) / SG_CRASH_NUMBERS_BLOCK;
+    seq = g_array_index(n->start, uint64_t, block);
     for (uint64_t e = block * SG_CRASH_NUMBERS_BLOCK + 1; e <= event && e <= n->step->len; e++) {
         seq += step_of(n, e);
     }
@@ -71,6 +100,9 @@ uint64_t sg_crash_numbers_event(const struct sg_crash_numbers *n, uint64_t seq)
 {
     uint64_t low = 0, high = n->start->len, at, e;
 
+    if (n->trunk && seq <= n->trunk->last) {
+        return sg_crash_numbers_event(n->trunk, seq);
+    }
     if (seq <= g_array_index(n->start, uint64_t, 0) || seq > n->last) {
         return 0;
     }
@@ -87,5 +119,5 @@ uint64_t sg_crash_numbers_event(const struct sg_crash_numbers *n, uint64_t seq)
     for (e = low * SG_CRASH_NUMBERS_BLOCK; at < seq; e++) {
         at += step_of(n, e + 1);
     }
-    return e;
+    return n->trunk ? n->trunk->step->len + e : e;
 }

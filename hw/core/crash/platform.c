@@ -19,6 +19,27 @@ static const uint8_t told_least[] = {
     [SG_CRASH_TOLD_UNKNOWN] = SG_PERSIST_NONE,
 };
 
+static const char *const arrivals_name[SG_CRASH_ARRIVALS] = {
+    [SG_CRASH_LATE] = "late",
+    [SG_CRASH_EARLY] = "early",
+    [SG_CRASH_ANY] = "any",
+};
+
+const char *sg_crash_arrivals_name(enum sg_crash_arrivals arrivals)
+{
+    return arrivals_name[arrivals];
+}
+
+int sg_crash_arrivals_parse(const char *name)
+{
+    for (int i = 0; i < SG_CRASH_ARRIVALS; i++) {
+        if (strcmp(arrivals_name[i], name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 void sg_crash_platform_name(const struct sg_crash_platform *platform,
                             char name[SG_CRASH_PLATFORM_NAME])
 {
@@ -84,16 +105,6 @@ void sg_crash_platform_settings(const struct sg_crash_platform *platform,
     config->placement_order = SG_PERSIST_RANDOM_ORDER;
     config->placement_delay_ns = SG_NEVER / 8;
     sg_persist_limits_exact(limits);
-}
-
-static uint32_t all_of_it(void *opaque, const struct sg_persist_choice *q)
-{
-    return q->n - 1;
-}
-
-sg_persist_choose *sg_crash_platform_arrivals(const struct sg_crash_platform *platform)
-{
-    return platform->early ? all_of_it : NULL;
 }
 
 enum sg_crash_told sg_crash_told_parse(const char *text)

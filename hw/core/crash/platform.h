@@ -15,16 +15,28 @@
 #include "persist/persist.h"
 #include "trace/format.h"
 
+/* Has what is under way to a line arrived when somebody else stores to it? */
+enum sg_crash_arrivals {
+    SG_CRASH_LATE,  /* nothing of it */
+    SG_CRASH_EARLY, /* all of it */
+    SG_CRASH_ANY,   /* in one past this, in another one that: past.h */
+    SG_CRASH_ARRIVALS,
+};
+
 struct sg_crash_platform {
     uint8_t domain; /* enum sg_persist_domain */
     bool ddio;
-    bool early; /* what is under way to a line arrives before a store of somebody else to it */
+    uint8_t arrivals; /* enum sg_crash_arrivals */
 };
 
 enum {
     SG_CRASH_PLATFORMS = 2 * SG_PERSIST_DOMAINS,
     SG_CRASH_PLATFORM_NAME = 24, /* octets of a name with its end */
 };
+
+const char *sg_crash_arrivals_name(enum sg_crash_arrivals arrivals); /* "late", "early", "any" */
+/* Negative: unknown. */
+int sg_crash_arrivals_parse(const char *name);
 
 /* "adr,ddio=on" */
 void sg_crash_platform_name(const struct sg_crash_platform *platform,
@@ -42,9 +54,6 @@ unsigned sg_crash_platforms_parse(const char *domains, const char *ddio,
 /* The settings of a domain that is this platform, at its laziest. */
 void sg_crash_platform_settings(const struct sg_crash_platform *platform,
                                 struct sg_persist_config *config, struct sg_persist_limits *limits);
-
-/* When data arrive on it: for sg_persist_arrivals(). */
-sg_persist_choose *sg_crash_platform_arrivals(const struct sg_crash_platform *platform);
 
 /* ---- What the guest was told ---- */
 

@@ -79,9 +79,8 @@ static bool proves_others(const struct sg_crash_points *x, const struct sg_persi
     return x->busy_cpus > is_busy(x, e->unit) && sg_persist_cpu_waits(p);
 }
 
-/* May the event take images away? */
-static bool may_settle(const struct sg_crash_points *x, const struct sg_persist *p,
-                       const struct sg_trace_event *e)
+bool sg_crash_points_acts(const struct sg_crash_points *x, const struct sg_persist *p,
+                          const struct sg_trace_event *e)
 {
     bool nt = e->arg & SG_PERSIST_STORE_NT;
     enum sg_crash_points_stores other = nt ? SG_CRASH_POINTS_PLAIN : SG_CRASH_POINTS_NT;
@@ -116,10 +115,9 @@ static bool may_settle(const struct sg_crash_points *x, const struct sg_persist 
     }
 }
 
-bool sg_crash_points_before(struct sg_crash_points *x, const struct sg_persist *p,
-                            const struct sg_trace_event *e)
+bool sg_crash_points_before(struct sg_crash_points *x, bool acts, const struct sg_trace_event *e)
 {
-    x->acts = may_settle(x, p, e);
+    x->acts = acts;
     x->bounds = x->acts || class_of[e->kind] == CLASS_MARK;
     if (!(x->grown || x->demands) || !x->bounds) {
         return false;

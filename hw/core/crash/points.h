@@ -45,13 +45,20 @@ struct sg_crash_points {
 };
 
 void sg_crash_points_init(struct sg_crash_points *x, enum sg_persist_domain domain);
+/* May the event take images away?  p: the domain before it. */
+bool sg_crash_points_acts(const struct sg_crash_points *x, const struct sg_persist *p,
+                          const struct sg_trace_event *e);
 /*
- * Is there a point directly before this event?  p: the domain there.  Counts it.  To be called
- * for each event, and sg_crash_points_behind() after it was executed.
+ * Is there a point directly before this event, which takes images away, or not?  Counts it.  To be
+ * called for each event, and sg_crash_points_behind() after it was executed.
  */
-bool sg_crash_points_before(struct sg_crash_points *x, const struct sg_persist *p,
-                            const struct sg_trace_event *e);
+bool sg_crash_points_before(struct sg_crash_points *x, bool acts, const struct sg_trace_event *e);
 void sg_crash_points_behind(struct sg_crash_points *x, const struct sg_trace_event *e);
+/* Would there be a point now, if an event took images away? */
+static inline bool sg_crash_points_now(const struct sg_crash_points *x)
+{
+    return x->grown || x->demands;
+}
 /* A promise began behind the last event. */
 void sg_crash_points_demand(struct sg_crash_points *x);
 /* The end of the trace: is there a point?  Counts it. */

@@ -5,20 +5,8 @@
  * What a machine cannot do is refused before the domain sees it: addresses outside of persistent
  * memory, adapters and vCPUs that cannot be.  A recorder leaves out what concerns other memory.
  */
-#include <glib.h>
-
-#include "crash/replay.h"
+#include "crash/replay_impl.h"
 #include "crash/setting_text.h"
-
-struct sg_crash_replay {
-    struct sg_persist *p;
-    struct sg_trace_header header; /* its texts are not used after creation */
-    unsigned extents;
-    struct sg_persist_extent extent[SG_PERSIST_EXTENTS];
-    bool is_cut;         /* and not restarted */
-    bool elsewhere;      /* sg_crash_replay_new_for() */
-    GHashTable *flushes; /* (adapter, QP) to struct flush_under_way */
-};
 
 static const char outside[] = "an event outside of persistent memory";
 static const char nobody[] = "an adapter or a vCPU that cannot be";
@@ -217,12 +205,6 @@ static const char *dma_read(struct sg_crash_replay *x, const struct sg_trace_eve
     sg_persist_dma_read(x->p, (unsigned)e->unit, e->addr, e->len);
     return NULL;
 }
-
-/* A Flush under way. */
-struct flush_under_way {
-    struct sg_pm_op op;
-    struct sg_persist_flush_note note;
-};
 
 /* A Flush that waits is called again when the recorded one ended; elsewhere each one waits. */
 static const char *flush(struct sg_crash_replay *x, const struct sg_trace_event *e,

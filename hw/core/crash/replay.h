@@ -12,7 +12,7 @@
 #ifndef SG_CRASH_REPLAY_H
 #define SG_CRASH_REPLAY_H
 
-#include "persist/persist.h"
+#include "persist/certain.h"
 #include "trace/reader.h"
 
 struct sg_crash_replay;
@@ -38,6 +38,15 @@ struct sg_crash_replay *sg_crash_replay_new_for(const struct sg_trace_header *he
                                                 const struct sg_persist_config *config,
                                                 const struct sg_persist_limits *limits,
                                                 const char **wrong);
+/*
+ * The same replay once more, at the same event: its domain is a clone (sg_persist_clone()) with
+ * these memories, by number of extent.
+ */
+struct sg_crash_replay *sg_crash_replay_clone(const struct sg_crash_replay *x,
+                                              const struct sg_persist_memory *memory);
+/* Have both the same Flushes under way, from the same instants on? */
+bool sg_crash_replay_same_flushes(const struct sg_crash_replay *x, const struct sg_crash_replay *y,
+                                  sg_persist_number *number, void *of_x, void *of_y);
 /* Frees the domain, too; NULL is allowed. */
 void sg_crash_replay_free(struct sg_crash_replay *x);
 /*

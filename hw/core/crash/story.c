@@ -14,6 +14,7 @@ struct tale {
     struct story_run *run;
     uint64_t binds; /* event behind which the promise does */
     bool begun;
+    bool untold; /* another bug of the platform is told, in another past */
     uint8_t stage;
 };
 
@@ -21,6 +22,7 @@ struct story_run {
     struct sg_crash_replay *replay; /* NULL: no story is told on this platform */
     struct sg_persist *p;
     struct sg_crash_numbers numbers;
+    struct sg_crash_given_arrivals arrivals; /* the past that is told */
 };
 
 struct sg_crash_teller {
@@ -173,8 +175,13 @@ static void tell(struct sg_crash_teller *x, struct tale *t, const struct sg_trac
 
 /* ---- Interface ---- */
 
+static uint32_t all_of_it(void *opaque, const struct sg_persist_choice *q)
+{
+    return q->n - 1;
+}
+
 static const char *start_run(struct story_run *r, const struct sg_crash_exploration *what,
-                             unsigned i)
+                             unsigned i, const GArray *early)
 {
     struct sg_persist_config config;
     struct sg_persist_limits limits;
@@ -185,7 +192,12 @@ static const char *start_run(struct story_run *r, const struct sg_crash_explorat
         r->replay = sg_crash_replay_new_for(what->header, &config, &limits, &wrong);
         if (r->replay) {
             r->p = sg_crash_replay_domain(r->replay);
-            sg_persist_arrivals(r->p, sg_crash_platform_arrivals(&what->platform[i]), NULL);
+            r->arrivals.early = early;
+            sg_persist_arrivals(r->p,
+                                what->platform[i].arrivals == SG_CRASH_EARLY
+                                    ? all_of_it
+                                    : sg_crash_arrives_as_given,
+                                &r->arrivals);
             sg_crash_numbers_init(&r->numbers, sg_persist_seq(r->p));
         }
     }
@@ -216,7 +228,8 @@ struct sg_crash_teller *sg_crash_teller_new(const struct sg_crash_exploration *w
         t->binds = promise[bug->promise].from;
         t->story.last = SG_MAX(t->binds, t->breach->until);
         x->last = SG_MAX(x->last, t->story.last);
-        *wrong = start_run(t->run, what, bug->least);
+        *wrong = start_run(t->run, what, bug->least, t->breach->early);
+        t->untold = !sg_crash_same_past(t->run->arrivals.early, t->breach->early);
     }
     if (*wrong) {
         sg_crash_teller_free(x);
@@ -270,7 +283,7 @@ bool sg_crash_teller_event(struct sg_crash_teller *x, const struct sg_trace_even
     for (unsigned i = 0; i < x->count; i++) {
         struct tale *t = &x->told[i];
 
-        if (matters || e->number == t->binds) {
+        if (!t->untold && (matters || e->number == t->binds)) {
             tell(x, t, e);
         }
     }
@@ -279,5 +292,5 @@ bool sg_crash_teller_event(struct sg_crash_teller *x, const struct sg_trace_even
 
 const struct sg_crash_story *sg_crash_teller_story(const struct sg_crash_teller *x, unsigned bug)
 {
-    return x && bug < x->count ? &x->told[bug].story : NULL;
+    return x && bug < x->count && !x->told[bug].untold ? &x->told[bug].story : NULL;
 }

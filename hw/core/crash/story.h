@@ -53,7 +53,10 @@ void sg_crash_teller_add(struct sg_crash_teller *x, unsigned platform, uint8_t *
 /* True: no story goes on behind this event. */
 bool sg_crash_teller_event(struct sg_crash_teller *x, const struct sg_trace_event *e,
                            const char *name);
-/* The story of a bug by its number; NULL: it has none. */
+/*
+ * The story of a bug by its number; NULL: it has none.  On each platform one past is told, that of
+ * the first bug.
+ */
 const struct sg_crash_story *sg_crash_teller_story(const struct sg_crash_teller *x, unsigned bug);
 
 #endif

@@ -75,6 +75,28 @@ uint32_t sg_persist_queue_lines(const struct sg_persist *p, const struct sg_pers
  */
 void sg_persist_arrivals(struct sg_persist *p, sg_persist_choose *choose, void *opaque);
 
+typedef void sg_persist_piece(void *opaque, uint64_t addr, uint64_t len);
+/* What is in S0 and S1, by segments; those in S0 first. */
+void sg_persist_under_way(const struct sg_persist *p, sg_persist_piece *piece, void *opaque);
+
+typedef uint64_t sg_persist_number(void *opaque, uint64_t seq);
+/* A domain, and what numbers of its events stand for: of two domains these are compared. */
+struct sg_persist_side {
+    const struct sg_persist *p;
+    sg_persist_number *number; /* ascends; the same number for two events only if no input tells */
+    void *opaque;              /* whether something came between them */
+};
+/*
+ * Are two domains that had the same inputs in the same state?  What is under way or dirty, what
+ * processors keep, and the memories where something is dirty.  If so, and if the memories are equal
+ * elsewhere, cuts of both leave the same, now and after the same further inputs.  False may be
+ * wrong.  Costs what is dirty.
+ */
+bool sg_persist_same(const struct sg_persist_side *a, const struct sg_persist_side *b);
+/* Is a range equal in both memories?  False, too, if it is not within one extent. */
+bool sg_persist_same_memory(const struct sg_persist *a, const struct sg_persist *b, uint64_t addr,
+                            uint64_t len);
+
 /* The memories of one extent of a clone: of the same size, contents equal to the original's. */
 struct sg_persist_memory {
     uint8_t *visible, *media; /* aligned to 8; owned by the caller; outlive the clone */

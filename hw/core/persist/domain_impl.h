@@ -481,6 +481,13 @@ void sg_dom_origin_init(struct sg_persist *p);
 void sg_dom_origin_add(struct sg_persist *p, uint64_t arrival, const struct piece *x);
 /* The input that brought a store with this event. */
 uint64_t sg_dom_origin(const struct sg_persist *p, uint64_t seq);
+/* All that is known of it: input and when it settled are numbers, settled may be SG_NEVER. */
+struct sg_dom_arrival {
+    uint64_t input, settled;
+    uint32_t qpn;
+    uint16_t unit;
+};
+void sg_dom_origin_get(const struct sg_persist *p, uint64_t seq, struct sg_dom_arrival *out);
 /*
  * Does a noted Flush cover a write with this event?  If it was visible when the Flush began; or in
  * the S1 of the Flush's adapter, or in the S0 of its connection.

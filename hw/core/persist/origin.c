@@ -128,3 +128,13 @@ uint64_t sg_dom_origin(const struct sg_persist *p, uint64_t seq)
 
     return o ? o->input : seq;
 }
+
+void sg_dom_origin_get(const struct sg_persist *p, uint64_t seq, struct sg_dom_arrival *out)
+{
+    const struct input_origin *o = find(p, seq);
+
+    *out = (struct sg_dom_arrival){ .input = seq, .settled = SG_NEVER };
+    if (o) {
+        *out = (struct sg_dom_arrival){ o->input, o->settled, o->qpn, o->unit };
+    }
+}

@@ -80,7 +80,9 @@ void xr_free(struct xr *r)
     sg_crash_order_free(r->order);
     sg_crash_explorer_free(r->explorer);
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
-        g_free(r->memory[i]);
+        for (unsigned k = 0; k < SG_CRASH_PASTS; k++) {
+            g_free(r->memory[i][k]);
+        }
     }
     sg_crash_issuers_fini(&r->issuers);
     sg_crash_promises_free(r->promises);
@@ -302,6 +304,25 @@ static void pass_1(struct xr *r, unsigned acks, struct sg_trace_octets octets[XR
     sg_crash_promises_end(r->promises);
 }
 
+static void at_point(void *opaque, unsigned platform, struct sg_persist *p, uint64_t behind)
+{
+    struct xr *r = opaque;
+
+    r->point(r->opaque, platform, p, behind);
+}
+
+static bool fork_memory(void *opaque, unsigned platform, unsigned from, unsigned to,
+                        struct sg_persist_memory *memory)
+{
+    struct xr *r = opaque;
+    uint8_t **at = r->memory[platform];
+
+    at[to] = at[to] ? at[to] : g_malloc((size_t)2 * XR_SIZE);
+    memcpy(at[to], at[from], (size_t)2 * XR_SIZE);
+    memory[0] = (struct sg_persist_memory){ at[to], at[to] + XR_SIZE };
+    return true;
+}
+
 static struct sg_crash_exploration exploration(struct xr *r)
 {
     return (struct sg_crash_exploration){
@@ -311,9 +332,18 @@ static struct sg_crash_exploration exploration(struct xr *r)
         .promises = r->promises,
         .target = XR_TARGET,
         .issuers = &r->issuers,
-        .point = r->point,
-        .opaque = r->opaque,
+        .point = r->point ? at_point : NULL,
+        .fork = fork_memory,
+        .opaque = r,
     };
+}
+
+const uint8_t *xr_memory(const struct xr *r, unsigned platform)
+{
+    unsigned n;
+
+    sg_crash_explorer_past(r->explorer, platform, &n);
+    return r->memory[platform][n];
 }
 
 void xr_explore(struct xr *r, const char *domains, const char *ddio, unsigned acks)
@@ -326,7 +356,7 @@ void xr_explore(struct xr *r, const char *domains, const char *ddio, unsigned ac
     r->platforms = sg_crash_platforms_parse(domains, ddio, r->platform, &wrong);
     T_TRUE(r->platforms);
     for (unsigned i = 0; i < r->platforms; i++) {
-        r->platform[i].early = r->early;
+        r->platform[i].arrivals = r->arrivals;
     }
     pass_1(r, acks, octets);
     read_again(r, XR_TARGET, &octets[XR_TARGET]);
@@ -334,8 +364,8 @@ void xr_explore(struct xr *r, const char *domains, const char *ddio, unsigned ac
     r->explorer = sg_crash_explorer_new(&what, &wrong);
     T_NOT_NULL(r->explorer);
     for (unsigned i = 0; i < r->platforms; i++) {
-        r->memory[i] = g_malloc0(2 * XR_SIZE);
-        sg_crash_explorer_add(r->explorer, i, r->memory[i], r->memory[i] + XR_SIZE);
+        r->memory[i][0] = g_malloc0(2 * XR_SIZE);
+        sg_crash_explorer_add(r->explorer, i, r->memory[i][0], r->memory[i][0] + XR_SIZE);
     }
     while (!r->wrong && (e = sg_trace_next(r->reader[XR_TARGET]))) {
         r->wrong =
@@ -368,8 +398,8 @@ void xr_tell(struct xr *r)
     T_NOT_NULL(r->teller);
     for (unsigned i = 0; i < r->platforms; i++) {
         if (sg_crash_teller_needs(r->teller, i)) {
-            memset(r->memory[i], 0, (size_t)2 * XR_SIZE);
-            sg_crash_teller_add(r->teller, i, r->memory[i], r->memory[i] + XR_SIZE);
+            memset(r->memory[i][0], 0, (size_t)2 * XR_SIZE);
+            sg_crash_teller_add(r->teller, i, r->memory[i][0], r->memory[i][0] + XR_SIZE);
         }
     }
     while ((e = sg_trace_next(r->reader[XR_TARGET])) &&

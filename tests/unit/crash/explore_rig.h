@@ -31,8 +31,8 @@ struct xr {
     struct sg_crash_issuers issuers;
     struct sg_crash_platform platform[SG_CRASH_PLATFORMS];
     unsigned platforms;
-    bool early; /* all of them; to be set before the exploration */
-    uint8_t *memory[SG_CRASH_PLATFORMS];
+    uint8_t arrivals; /* of all of them: enum sg_crash_arrivals; to be set before the exploration */
+    uint8_t *memory[SG_CRASH_PLATFORMS][SG_CRASH_PASTS]; /* visible memory, then the media */
     struct sg_crash_explorer *explorer;
     const char *wrong; /* sg_crash_explorer_event() */
     GArray *bugs;
@@ -75,6 +75,8 @@ void xr_end(struct xr *r);
 void xr_explore(struct xr *r, const char *domains, const char *ddio, unsigned acks);
 /* Afterwards: tells the bugs' stories, and plots their timelines. */
 void xr_tell(struct xr *r);
+/* At a crash point: both memories of its past. */
+const uint8_t *xr_memory(const struct xr *r, unsigned platform);
 /* The number of a platform; fails the case if it is not there. */
 unsigned xr_platform(const struct xr *r, const char *name);
 /* The platforms on which something is broken, "none,ddio=on adr,ddio=on". The caller frees it. */

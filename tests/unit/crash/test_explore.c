@@ -128,13 +128,14 @@ static void store_beside_data(void)
     static const char *const broken[] = {
         "none,ddio=on none,ddio=off adr,ddio=on",
         "none,ddio=on none,ddio=off adr,ddio=on adr,ddio=off",
+        "none,ddio=on none,ddio=off adr,ddio=on adr,ddio=off",
     };
 
-    for (unsigned early = 0; early < 2; early++) {
+    for (unsigned arrivals = SG_CRASH_LATE; arrivals <= SG_CRASH_ANY; arrivals++) {
         struct xr r;
 
         start(&r, "");
-        r.early = early;
+        r.arrivals = (uint8_t)arrivals;
         xr_event(&r, XR_TARGET,
                  (struct sg_trace_event){
                      .kind = SG_TRACE_PLACE,
@@ -148,7 +149,7 @@ static void store_beside_data(void)
         xr_event(&r, XR_TARGET, (struct sg_trace_event){ .kind = SG_TRACE_SETTLE, .qpn = 1 });
         xr_event(&r, XR_TARGET, (struct sg_trace_event){ .kind = SG_TRACE_DEVICE_FENCE });
         xr_durable(&r, LOG + 8, 8);
-        expect_broken(&r, SG_CRASH_ACK_DEFAULT, broken[early]);
+        expect_broken(&r, SG_CRASH_ACK_DEFAULT, broken[arrivals]);
         xr_free(&r);
     }
 }

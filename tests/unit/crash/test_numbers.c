@@ -5,12 +5,31 @@
 #include "crash/numbers.h"
 #include "tap.h"
 
-/* Compared with plain arrays, over several blocks, with steps that an octet cannot hold. */
+enum { EVENTS = 2000 };
+
+static void compare(const struct sg_crash_numbers *n, const uint64_t seq[EVENTS + 1])
+{
+    T_EQ_U64(sg_crash_numbers_count(n), EVENTS);
+    for (unsigned e = 0; e <= EVENTS; e++) {
+        T_CONTEXT("event %u", e);
+        T_EQ_U64(sg_crash_numbers_seq(n, e), seq[e]);
+        if (e && seq[e] > seq[e - 1]) {
+            T_EQ_U64(sg_crash_numbers_event(n, seq[e]), e);
+            T_EQ_U64(sg_crash_numbers_event(n, seq[e - 1] + 1), e);
+        }
+    }
+    T_EQ_U64(sg_crash_numbers_event(n, seq[0]), 0);
+    T_EQ_U64(sg_crash_numbers_event(n, seq[EVENTS] + 1), 0);
+}
+
+/*
+ * Compared with plain arrays, over several blocks, with steps that an octet cannot hold; and the same
+ * numbers in two parts, once as they are and once copied, and joined.
+ */
 static void both_directions(void)
 {
-    enum { EVENTS = 2000 };
     static uint64_t seq[EVENTS + 1];
-    struct sg_crash_numbers n;
+    struct sg_crash_numbers n, trunk, rest, copy;
     uint64_t random = 7;
 
     seq[0] = 5;
@@ -21,17 +40,24 @@ static void both_directions(void)
         seq[e] = seq[e - 1] + (kind == 0 ? 1000 + e : kind == 1 ? 255 : kind == 2 ? 254 : kind % 3);
         sg_crash_numbers_add(&n, seq[e]);
     }
-    for (unsigned e = 0; e <= EVENTS; e++) {
-        T_CONTEXT("event %u", e);
-        T_EQ_U64(sg_crash_numbers_seq(&n, e), seq[e]);
-        if (e && seq[e] > seq[e - 1]) {
-            T_EQ_U64(sg_crash_numbers_event(&n, seq[e]), e);
-            T_EQ_U64(sg_crash_numbers_event(&n, seq[e - 1] + 1), e);
-        }
-    }
-    T_EQ_U64(sg_crash_numbers_event(&n, seq[0]), 0);
-    T_EQ_U64(sg_crash_numbers_event(&n, seq[EVENTS] + 1), 0);
+    compare(&n, seq);
     sg_crash_numbers_fini(&n);
+    sg_crash_numbers_init(&trunk, seq[0]);
+    for (unsigned e = 1; e <= EVENTS / 3; e++) {
+        sg_crash_numbers_add(&trunk, seq[e]);
+    }
+    sg_crash_numbers_fork(&rest, &trunk);
+    for (unsigned e = EVENTS / 3 + 1; e <= EVENTS; e++) {
+        sg_crash_numbers_add(&rest, seq[e]);
+    }
+    compare(&rest, seq);
+    sg_crash_numbers_copy(&copy, &rest);
+    sg_crash_numbers_fini(&rest);
+    compare(&copy, seq);
+    sg_crash_numbers_join(&trunk, &copy);
+    sg_crash_numbers_fini(&copy);
+    compare(&trunk, seq);
+    sg_crash_numbers_fini(&trunk);
 }
 
 static void expect_count(const struct sg_crash_count *c, const char *digits)

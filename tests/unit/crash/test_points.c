@@ -190,7 +190,7 @@ static void cut(void *opaque, const struct sg_persist_policy *policy)
     struct sg_persist_memory memory = { f->memory, f->memory + XR_SIZE };
     struct sg_persist *clone;
 
-    memcpy(f->memory, f->r->memory[0], 2 * XR_SIZE);
+    memcpy(f->memory, xr_memory(f->r, 0), 2 * XR_SIZE);
     clone = sg_persist_clone(f->p, &memory);
     sg_persist_report_free(sg_persist_cut(clone, policy));
     sg_persist_free(clone);
@@ -390,25 +390,24 @@ static void point(void *opaque, unsigned platform, struct sg_persist *p, uint64_
 
 struct compared {
     unsigned runs, skipped, images, missing, forbidden;
+    unsigned divided, joined; /* runs with several pasts; pasts that became one */
     struct again again;
 };
 
 /* What is allowed behind each number of events; false: too much. */
 static bool allow(const struct gt_trace *t, const uint64_t *number, GHashTable **at)
 {
-    for (unsigned k = 0; k <= t->count; k++) {
-        struct gt_trace first = *t;
+    GHashTable *behind[GT_EVENTS + 1] = { NULL };
+    bool good = ground_truth_all(t, MACHINES, behind);
 
-        if (k && number[k] == number[k - 1]) {
-            continue; /* half of an event */
-        }
-        first.count = k;
-        at[number[k]] = ground_truth(&first, MACHINES);
-        if (!at[number[k]]) {
-            return false;
+    for (unsigned k = 0; k <= t->count; k++) {
+        if (behind[k] && k && number[k] == number[k - 1]) {
+            g_hash_table_destroy(behind[k]); /* half of an event */
+        } else if (behind[k]) {
+            at[number[k]] = behind[k];
         }
     }
-    return true;
+    return good;
 }
 
 static void count_missing(const struct gt_trace *t, const struct at_points *f, struct compared *sum,
@@ -431,7 +430,7 @@ static void count_missing(const struct gt_trace *t, const struct at_points *f, s
     }
 }
 
-static void compare(const struct gt_trace *t, bool early, struct compared *sum)
+static void compare(const struct gt_trace *t, enum sg_crash_arrivals arrivals, struct compared *sum)
 {
     static const char *const ddio[] = { "off", "on" };
     uint64_t number[GT_EVENTS + 1] = { 0 };
@@ -450,16 +449,19 @@ static void compare(const struct gt_trace *t, bool early, struct compared *sum)
     f.r = &r;
     r.point = point;
     r.opaque = &f;
-    r.early = early;
+    r.arrivals = (uint8_t)arrivals;
     if (!allow(t, number, at)) {
         sum->skipped++;
     } else {
         xr_explore(&r, sg_persist_domain_name((enum sg_persist_domain)t->domain), ddio[t->ddio],
                    SG_CRASH_ACK_DEFAULT);
         T_NULL(r.wrong);
+        f.too_many |= sg_crash_explorer_verdict(r.explorer, 0)->limited > 0;
         sum->skipped += f.too_many;
         if (!f.too_many) {
             sum->runs++;
+            sum->divided += sg_crash_explorer_verdict(r.explorer, 0)->pasts > 1;
+            sum->joined += sg_crash_explorer_verdict(r.explorer, 0)->joined;
             sum->forbidden += f.forbidden;
             count_missing(t, &f, sum, (unsigned)number[t->count]);
         }
@@ -486,11 +488,12 @@ static void exact(void)
 
             T_CONTEXT("who %u, seed %" PRIu64, who, seed);
             random_run(&t, seed, who);
-            t.slip = GT_NOTHING_IS_EARLY; /* as it is explored */
-            compare(&t, false, &sum);
+            compare(&t, SG_CRASH_ANY, &sum);
         }
         T_NOTE("%u runs, %u too large; %u images, %u missing, %u forbidden", sum.runs, sum.skipped,
                sum.images, sum.missing, sum.forbidden);
+        T_NOTE("%u runs with several pasts; %u pasts joined others", sum.divided, sum.joined);
+        T_TRUE(who > 0 || sum.divided > 0);
         T_NOTE("%u plans again, %u with fewer deviations, %u that cannot be", sum.again.plans,
                sum.again.reduced, sum.again.fewer_not_possible);
         T_NOTE("lines that are read: %u cuts, with all lines %u", sum.again.reads,
@@ -516,17 +519,17 @@ static void late_or_early(void)
 {
     unsigned seeds = t_seeds(MANY, 12);
 
-    for (unsigned early = 0; early < 2; early++) {
+    for (unsigned arrivals = SG_CRASH_LATE; arrivals <= SG_CRASH_EARLY; arrivals++) {
         struct compared sum = { .runs = 0 };
 
         for (uint64_t seed = 1; seed <= seeds; seed++) {
             struct gt_trace t;
 
-            T_CONTEXT("early %u, seed %" PRIu64, early, seed);
+            T_CONTEXT("arrivals %u, seed %" PRIu64, arrivals, seed);
             random_run(&t, seed, 0);
-            compare(&t, early, &sum);
+            compare(&t, (enum sg_crash_arrivals)arrivals, &sum);
         }
-        T_NOTE("early %u: %u runs, %u too large; %u images, %u missing, %u forbidden", early,
+        T_NOTE("arrivals %u: %u runs, %u too large; %u images, %u missing, %u forbidden", arrivals,
                sum.runs, sum.skipped, sum.images, sum.missing, sum.forbidden);
         T_EQ_U64(sum.forbidden, 0);
         T_TRUE(sum.missing < sum.images / 5);

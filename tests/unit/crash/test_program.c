@@ -85,7 +85,7 @@ static void arguments(void)
     pr_expect("--out out", 2, "no trace");
     pr_expect("--out out --domain adrr target.trace", 2, "unknown domain");
     pr_expect("--out out --ddio maybe target.trace", 2, "DDIO is on, off or all");
-    pr_expect("--out out --arrivals never target.trace", 2, "late or early");
+    pr_expect("--out out --arrivals never target.trace", 2, "late, early or any");
     pr_expect("--out out --arrivals early --strategy only target.trace", 2, "no images");
     pr_expect("--out out --acks flash target.trace", 2, "unknown kind of acknowledgement");
     pr_expect("--out out --strategy some target.trace", 2, "unknown strategy");

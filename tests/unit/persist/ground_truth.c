@@ -665,22 +665,66 @@ static void add_image(const struct gt_world *w, const struct gt_machine *m, GHas
     gt_set_add(set, image);
 }
 
+/* The images that a cut leaves now. */
+static GHashTable *images(struct gt_world *w)
+{
+    GHashTable *set = NULL;
+
+    cut(w);
+    for (unsigned i = 0; i < w->machines->len && !w->too_many; i++) {
+        set = set ? set : gt_set_new();
+        add_image(w, gt_machine_at(w, i), set);
+    }
+    return set;
+}
+
+/* The same, and the world goes on as if there had been no cut. */
+static GHashTable *images_between(struct gt_world *w)
+{
+    GArray *machines = g_array_new(FALSE, FALSE, sizeof(struct gt_machine));
+    struct gt_world before = *w;
+    GHashTable *set;
+
+    gt_copy_all(w, machines);
+    set = images(w);
+    before.machines = w->machines; /* the steps of the cut have replaced them */
+    before.known = w->known;
+    before.too_many = w->too_many;
+    *w = before;
+    gt_replace_all(w, machines);
+    g_array_free(machines, TRUE);
+    return set;
+}
+
+bool ground_truth_all(const struct gt_trace *trace, unsigned most, GHashTable **at)
+{
+    struct gt_world w = { .t = trace, .most = most, .bad = gt_has_bad(trace) };
+    struct gt_machine first = { .left = 0 };
+
+    gt_begin(&w);
+    gt_add(&w, &first);
+    for (w.now = 0; w.now <= trace->count && !w.too_many; w.now++) {
+        at[w.now] = images_between(&w);
+        if (w.now < trace->count && !w.too_many) {
+            run_event(&w, &trace->event[w.now]);
+        }
+    }
+    gt_end(&w);
+    return !w.too_many;
+}
+
 GHashTable *ground_truth(const struct gt_trace *trace, unsigned most)
 {
     struct gt_world w = { .t = trace, .most = most, .bad = gt_has_bad(trace) };
     struct gt_machine first = { .left = 0 };
-    GHashTable *set = NULL;
+    GHashTable *set;
 
     gt_begin(&w);
     gt_add(&w, &first);
     for (w.now = 0; w.now < trace->count && !w.too_many; w.now++) {
         run_event(&w, &trace->event[w.now]);
     }
-    cut(&w);
-    for (unsigned i = 0; i < w.machines->len && !w.too_many; i++) {
-        set = set ? set : gt_set_new();
-        add_image(&w, gt_machine_at(&w, i), set);
-    }
+    set = images(&w);
     gt_end(&w);
     return set;
 }

@@ -150,6 +150,13 @@ static inline bool gt_has_bad(const struct gt_trace *trace)
  */
 GHashTable *ground_truth(const struct gt_trace *trace, unsigned most);
 
+/*
+ * The same behind each number of events, from 0 to all: at[0 .. trace->count], NULL before.  False:
+ * there are more machines; those sets that are there are to be freed as well.  For traces without
+ * bad lines.
+ */
+bool ground_truth_all(const struct gt_trace *trace, unsigned most, GHashTable **at);
+
 guint gt_hash(const uint8_t *octets, size_t len);
 /* A set of images. */
 GHashTable *gt_set_new(void);

@@ -8,6 +8,13 @@ guint gt_hash(const uint8_t *octets, size_t len)
 {
     uint64_t h = 0xcbf29ce484222325ull;
 
+    for (; len >= sizeof(h); octets += sizeof(h), len -= sizeof(h)) {
+        uint64_t eight;
+
+        memcpy(&eight, octets, sizeof(eight));
+        h = (h ^ eight) * 0x9e3779b97f4a7c15ull;
+        h ^= h >> 29;
+    }
     for (size_t i = 0; i < len; i++) {
         h = (h ^ octets[i]) * 0x100000001b3ull;
     }

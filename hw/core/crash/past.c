@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A past is divided by trying: a copy of it from before the event takes the event with each
+ * combination of answers, of which the event itself says how many there are.
+ */
+#include "crash/past.h"
+
+struct early_answer {
+    uint32_t taken, n;
+};
+
+struct open_range {
+    uint64_t addr, len;
+};
+
+enum { WAIT_MOST = 256 };
+
+static uint32_t all_of_it(void *opaque, const struct sg_persist_choice *q)
+{
+    return q->n - 1;
+}
+
+/* The answers that are tried, and 0 to whatever is asked behind them. */
+static uint32_t tried(void *opaque, const struct sg_persist_choice *q)
+{
+    struct sg_crash_past *past = opaque;
+    struct early_answer new = { .n = q->n };
+
+    if (past->at == past->now->len) {
+        g_array_append_val(past->now, new);
+    }
+    return g_array_index(past->now, struct early_answer, past->at++).taken;
+}
+
+uint32_t sg_crash_arrives_as_given(void *opaque, const struct sg_persist_choice *q)
+{
+    struct sg_crash_given_arrivals *x = opaque;
+    const struct sg_crash_answer *a;
+
+    if (!x->early || x->next == x->early->len) {
+        return 0;
+    }
+    a = &g_array_index(x->early, struct sg_crash_answer, x->next);
+    if (x->asked++ != a->question) {
+        return 0;
+    }
+    x->next++;
+    return SG_MIN(a->answer, q->n - 1);
+}
+
+bool sg_crash_same_past(const GArray *a, const GArray *b)
+{
+    return a->len == b->len &&
+           (!a->len || memcmp(a->data, b->data, a->len * sizeof(struct sg_crash_answer)) == 0);
+}
+
+/* ---- One past ---- */
+
+static void ask(const struct sg_crash_pasts *x, struct sg_crash_past *past)
+{
+    static sg_persist_choose *const choose[] = {
+        [SG_CRASH_EARLY] = all_of_it,
+        [SG_CRASH_ANY] = tried,
+    };
+
+    sg_persist_arrivals(past->p, x->arrivals == SG_CRASH_LATE ? NULL : choose[x->arrivals], past);
+}
+
+static void past_free(struct sg_crash_past *past)
+{
+    sg_crash_replay_free(past->replay);
+    sg_crash_numbers_fini(&past->numbers);
+    g_array_unref(past->early);
+    g_array_unref(past->now);
+    g_free(past);
+}
+
+/* NULL: no memory for it. */
+static struct sg_crash_past *past_copy(struct sg_crash_pasts *x, const struct sg_crash_past *from)
+{
+    struct sg_persist_memory memory[SG_PERSIST_EXTENTS];
+    struct sg_crash_past *past;
+    unsigned to = (unsigned)__builtin_ctzll(~x->taken);
+
+    if (!x->fork(x->opaque, x->platform, from->memory, to, memory)) {
+        return NULL;
+    }
+    x->taken |= 1ull << to;
+    past = g_new0(struct sg_crash_past, 1);
+    past->replay = sg_crash_replay_clone(from->replay, memory);
+    past->p = sg_crash_replay_domain(past->replay);
+    past->memory = to;
+    past->early = g_array_copy(from->early);
+    past->asked = from->asked;
+    past->now = g_array_new(FALSE, FALSE, sizeof(struct early_answer));
+    sg_crash_numbers_copy(&past->numbers, &from->numbers);
+    ask(x, past);
+    return past;
+}
+
+static const char *past_event(struct sg_crash_past *past, const struct sg_trace_event *e,
+                              const char *name)
+{
+    const char *wrong;
+
+    past->at = 0;
+    wrong = sg_crash_replay_event(past->replay, e, name);
+    sg_crash_numbers_add(&past->numbers, sg_persist_seq(past->p));
+    return wrong;
+}
+
+/* What was answered is part of the past. */
+static void keep_answers(struct sg_crash_past *past)
+{
+    for (guint i = 0; i < past->now->len; i++) {
+        struct sg_crash_answer a = {
+            .question = past->asked + i,
+            .answer = g_array_index(past->now, struct early_answer, i).taken,
+        };
+
+        if (a.answer) {
+            g_array_append_val(past->early, a);
+        }
+    }
+    past->asked += past->now->len;
+    g_array_set_size(past->now, 0);
+}
+
+/* ---- Dividing ---- */
+
+/* Where somebody stores by an event; 0: nobody does, or not beside data under way. */
+static bool divides(const struct sg_crash_pasts *x, const struct sg_crash_past *past,
+                    const struct sg_trace_event *e)
+{
+    bool stores =
+        e->kind == SG_TRACE_STORE || e->kind == SG_TRACE_OTHER_WRITE || e->kind == SG_TRACE_ATOMIC;
+    uint64_t len = e->kind == SG_TRACE_ATOMIC ? SG_PERSIST_ATOM : e->len;
+
+    return stores && x->fork && sg_persist_posted_waits(past->p, e->addr, len);
+}
+
+/* The next combination of answers; false: that was the last one. */
+static bool next_answers(GArray *now)
+{
+    while (now->len) {
+        struct early_answer *last = &g_array_index(now, struct early_answer, now->len - 1);
+
+        if (last->taken + 1 < last->n) {
+            last->taken++;
+            return true;
+        }
+        g_array_set_size(now, now->len - 1);
+    }
+    return false;
+}
+
+static void add_open(void *opaque, uint64_t addr, uint64_t len)
+{
+    struct sg_crash_pasts *x = opaque;
+    struct open_range r = { addr, len };
+
+    g_array_append_val(x->open, r);
+}
+
+/* There may be several from now on. */
+static void leave_trunk(struct sg_crash_pasts *x)
+{
+    if (!x->trunk.step) {
+        struct sg_crash_past *only = sg_crash_past_at(x, 0);
+
+        x->trunk = only->numbers;
+        sg_crash_numbers_fork(&only->numbers, &x->trunk);
+    }
+}
+
+static void back_to_trunk(struct sg_crash_pasts *x)
+{
+    struct sg_crash_past *only = sg_crash_past_at(x, 0);
+
+    if (x->all->len == 1 && x->trunk.step) {
+        sg_crash_numbers_join(&x->trunk, &only->numbers);
+        sg_crash_numbers_fini(&only->numbers);
+        only->numbers = x->trunk;
+        x->trunk = (struct sg_crash_numbers){ .step = NULL };
+        g_array_set_size(x->open, 0);
+    }
+}
+
+/* @before, which is not needed any more, with the next answers; NULL: they are at an end. */
+static const char *others(struct sg_crash_pasts *x, const struct sg_crash_past *first,
+                          struct sg_crash_past *before, const struct sg_trace_event *e,
+                          const char *name)
+{
+    GArray *now = g_array_copy(first->now);
+    const char *wrong = NULL;
+
+    while (!wrong && next_answers(now)) {
+        struct sg_crash_past *past = x->taken != ~0ull ? past_copy(x, before) : NULL;
+
+        if (!past) {
+            x->limited++;
+            break;
+        }
+        g_array_append_vals(past->now, now->data, now->len);
+        g_ptr_array_add(x->all, past);
+        wrong = past_event(past, e, name);
+        g_array_set_size(now, 0);
+        g_array_append_vals(now, past->now->data, past->now->len);
+        keep_answers(past);
+    }
+    g_array_unref(now);
+    return wrong;
+}
+
+static const char *divide(struct sg_crash_pasts *x, guint i, const struct sg_trace_event *e,
+                          const char *name)
+{
+    struct sg_crash_past *past = sg_crash_past_at(x, i), *before = NULL;
+    const char *wrong;
+
+    leave_trunk(x);
+    if (x->taken != ~0ull) {
+        before = past_copy(x, past);
+        if (x->all->len == 1) { /* what is placed later is added then */
+            sg_persist_under_way(past->p, add_open, x);
+        }
+    }
+    wrong = past_event(past, e, name);
+    if (!before && past->now->len) {
+        x->limited++;
+    } else if (before && !wrong) {
+        wrong = others(x, past, before, e, name);
+    }
+    if (before) {
+        x->taken &= ~(1ull << before->memory);
+        past_free(before);
+    }
+    keep_answers(past);
+    x->most = SG_MAX(x->most, x->all->len);
+    x->failed = x->wait = 0;
+    return wrong;
+}
+
+const char *sg_crash_pasts_event(struct sg_crash_pasts *x, const struct sg_trace_event *e,
+                                 const char *name)
+{
+    const char *wrong = NULL;
+    guint n = x->all->len;
+
+    for (guint i = 0; i < n && !wrong; i++) {
+        struct sg_crash_past *past = sg_crash_past_at(x, i);
+
+        if (x->arrivals == SG_CRASH_ANY && divides(x, past, e)) {
+            wrong = divide(x, i, e, name);
+        } else {
+            wrong = past_event(past, e, name);
+            keep_answers(past); /* nobody divides: all late */
+        }
+    }
+    if (x->all->len > 1 && (e->kind == SG_TRACE_PLACE || e->kind == SG_TRACE_ATOMIC_WRITE)) {
+        add_open(x, e->addr, e->kind == SG_TRACE_PLACE ? e->len : SG_PERSIST_ATOM);
+    }
+    back_to_trunk(x);
+    return wrong;
+}
+
+/* ---- Joining ---- */
+
+static uint64_t number(void *opaque, uint64_t seq)
+{
+    return sg_crash_numbers_event(opaque, seq);
+}
+
+static bool same(const struct sg_crash_pasts *x, struct sg_crash_past *a, struct sg_crash_past *b)
+{
+    const struct sg_persist_side of_a = { a->p, number, &a->numbers };
+    const struct sg_persist_side of_b = { b->p, number, &b->numbers };
+
+    if (!sg_crash_replay_same_flushes(a->replay, b->replay, number, &a->numbers, &b->numbers) ||
+        !sg_persist_same(&of_a, &of_b)) {
+        return false;
+    }
+    for (guint i = 0; i < x->open->len; i++) {
+        const struct open_range *r = &g_array_index(x->open, struct open_range, i);
+
+        if (!sg_persist_same_memory(a->p, b->p, r->addr, r->len)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void sg_crash_pasts_drop(struct sg_crash_pasts *x, guint i)
+{
+    struct sg_crash_past *past = sg_crash_past_at(x, i);
+
+    sg_assert(x->all->len > 1);
+    x->taken &= ~(1ull << past->memory);
+    g_ptr_array_remove_index(x->all, i);
+    past_free(past);
+    back_to_trunk(x);
+}
+
+void sg_crash_pasts_join(struct sg_crash_pasts *x)
+{
+    guint before = x->all->len;
+
+    if (before == 1 || x->wait) {
+        x->wait -= x->wait != 0;
+        return;
+    }
+    for (guint i = 0; i < x->all->len; i++) {
+        for (guint k = i + 1; k < x->all->len;) {
+            if (same(x, sg_crash_past_at(x, i), sg_crash_past_at(x, k))) {
+                sg_crash_pasts_drop(x, k);
+                x->joined++;
+            } else {
+                k++;
+            }
+        }
+    }
+    x->failed = x->all->len < before ? 0 : x->failed + 1;
+    x->wait = SG_MIN(x->failed, WAIT_MOST);
+}
+
+/* ---- Interface ---- */
+
+void sg_crash_pasts_init(struct sg_crash_pasts *x, const struct sg_crash_platform *platform,
+                         struct sg_crash_replay *replay)
+{
+    struct sg_crash_past *only = g_new0(struct sg_crash_past, 1);
+
+    *x = (struct sg_crash_pasts){
+        .arrivals = platform->arrivals,
+        .all = g_ptr_array_new(),
+        .open = g_array_new(FALSE, FALSE, sizeof(struct open_range)),
+        .taken = 1,
+        .most = 1,
+    };
+    only->replay = replay;
+    only->p = sg_crash_replay_domain(replay);
+    only->early = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_answer));
+    only->now = g_array_new(FALSE, FALSE, sizeof(struct early_answer));
+    sg_crash_numbers_init(&only->numbers, sg_persist_seq(only->p));
+    ask(x, only);
+    g_ptr_array_add(x->all, only);
+}
+
+void sg_crash_pasts_fini(struct sg_crash_pasts *x)
+{
+    for (guint i = 0; x->all && i < x->all->len; i++) {
+        past_free(sg_crash_past_at(x, i));
+    }
+    if (x->all) {
+        g_ptr_array_unref(x->all);
+        g_array_unref(x->open);
+    }
+    sg_crash_numbers_fini(&x->trunk);
+    *x = (struct sg_crash_pasts){ .all = NULL };
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The pasts of a platform: when data that were under way arrived, as far as it makes a difference.
+ *
+ * Before somebody else's store to a line the domain asks how much of each segment for the line has
+ * arrived (sg_persist_arrivals()).  Each combination of answers is a past of its own, and the
+ * contract allows all of them.  So where there is something to be asked a past is divided into as
+ * many, each with a domain and memories of its own; and pasts that have become equal again, because
+ * something proved what had been open, are one from then on.
+ *
+ * The first past is the one in which everything came as late as possible.
+ *
+ * Memory: of each past what its domain takes, its memories, and an octet for each event since there
+ * was only one.  At most SG_CRASH_PASTS at a time; where there would be more, data come as late as
+ * possible in what was divided last, and that is counted.
+ */
+#ifndef SG_CRASH_PAST_H
+#define SG_CRASH_PAST_H
+
+#include "crash/deviation.h"
+#include "crash/numbers.h"
+#include "crash/platform.h"
+#include "crash/replay.h"
+
+enum { SG_CRASH_PASTS = 64 };
+
+/*
+ * Makes memories with number @to, at first or again, copies of those with number @from, and says
+ * where they are, by number of extent.  0 are those that the platform began with; all are below
+ * SG_CRASH_PASTS.  False: there is no memory.
+ */
+typedef bool sg_crash_fork(void *opaque, unsigned platform, unsigned from, unsigned to,
+                           struct sg_persist_memory *memory);
+
+struct sg_crash_past {
+    struct sg_crash_replay *replay;
+    struct sg_persist *p;
+    struct sg_crash_numbers numbers;
+    unsigned memory; /* the number of its memories */
+    /* struct sg_crash_answer: what arrived early, by number of the question; all else was late. */
+    GArray *early;
+    uint32_t asked; /* questions so far */
+    GArray *now;    /* struct early_answer: those of the event at hand */
+    guint at;
+};
+
+struct sg_crash_pasts {
+    uint8_t arrivals;              /* enum sg_crash_arrivals */
+    GPtrArray *all;                /* struct sg_crash_past */
+    struct sg_crash_numbers trunk; /* of events before there were several */
+    GArray *open;                  /* struct open_range: where memories may differ meanwhile */
+    uint64_t taken;                /* bits: memories in use */
+    unsigned failed, wait;         /* comparisons without result; events until the next one */
+    unsigned most;                 /* pasts at a time, so far */
+    uint64_t joined;               /* pasts that became equal to others */
+    uint64_t limited;              /* divisions that the limit made incomplete */
+    /* Of the owner: */
+    sg_crash_fork *fork; /* NULL: there is one past */
+    void *opaque;
+    unsigned platform;
+};
+
+/* With one past, which takes the replay.  The platform says which pasts there are. */
+void sg_crash_pasts_init(struct sg_crash_pasts *x, const struct sg_crash_platform *platform,
+                         struct sg_crash_replay *replay);
+void sg_crash_pasts_fini(struct sg_crash_pasts *x);
+
+static inline struct sg_crash_past *sg_crash_past_at(const struct sg_crash_pasts *x, guint i)
+{
+    return (struct sg_crash_past *)g_ptr_array_index(x->all, i);
+}
+/* One event, in each past; what divides pasts is behind it.  NULL, or what is wrong. */
+const char *sg_crash_pasts_event(struct sg_crash_pasts *x, const struct sg_trace_event *e,
+                                 const char *name);
+/* The event may have made pasts equal. */
+void sg_crash_pasts_join(struct sg_crash_pasts *x);
+/* A past that cannot have been; not the only one. */
+void sg_crash_pasts_drop(struct sg_crash_pasts *x, guint i);
+
+/* Are both lists of early arrivals the same past of a platform? */
+bool sg_crash_same_past(const GArray *a, const GArray *b);
+
+/* Answers as these, in order: for sg_persist_arrivals(), in a replay of one past alone. */
+struct sg_crash_given_arrivals {
+    const GArray *early; /* struct sg_crash_answer, or NULL */
+    uint32_t asked;
+    guint next;
+};
+uint32_t sg_crash_arrives_as_given(void *opaque, const struct sg_persist_choice *q);
+
+#endif
