@@ -7,6 +7,8 @@ from RDMA to it, but for the message of the case that is running.  alpha mounts 
 the time, with Calls of each kind that a case waits for.  docs/rpcrdma.md says what Linux does
 against the letter; anything else fails.
 """
+import re
+
 import labtest
 import rpcrdmatest
 import ulptest
@@ -28,6 +30,9 @@ LINUX_BREAKS = {
 # the second Call depends on the machine.  So each case that begins with such a connection may find
 # it, but not the very first one, in which the client has one thread.
 AT_RECONNECT, FIRST = "RPC-05", "client-first-credit"
+# Cases that wait for a Call of a certain size or with certain chunks.  A slow machine's client may
+# make none while the judge waits for it (30 s): the judge then says so, and judges nothing.
+RARE = re.compile(r"client-(full-reply|returned-|unused-chunk|short|held)")
 SERVE = """
 mkdir -p /srv/export
 mount -t tmpfs -o size=16M tmpfs /srv/export
@@ -112,12 +117,13 @@ class Client(labtest.LabCase):
         status = judge.wait(3 * ulptest.LIMIT)
         report = rpcrdmatest.Report(judge.output)
         self.assertEqual((report.cases, report.complete()), (CASES, True), report.text)
-        self.assertEqual(report.skipped, set(), report.text)
+        self.assertEqual([name for name in report.skipped if not RARE.match(name)], [], report.text)
         self.assertEqual(report.troubled, set(), report.text)
         self.assertEqual(status, 1, report.text)
         steady = {name: self.steady(report, name) for name in report.broken}
         steady = {name: rules for name, rules in steady.items() if rules}
-        self.assertEqual(steady, LINUX_BREAKS, report.text)
+        judged = {name: rules for name, rules in LINUX_BREAKS.items() if name not in report.skipped}
+        self.assertEqual(steady, judged, report.text)
 
 
 class ClientOverSiw(Client):
