@@ -229,8 +229,8 @@ static struct occurrence *add_occurrence(struct sg_explore_images *x, const stru
 }
 
 /*
- * Does the occurrence have the past at hand, and the answers of the last cut?  Lists that are omitted
- * count as equal.
+ * Does the occurrence have the past at hand, and the answers of the last cut?  Lists that are
+ * omitted count as equal.
  */
 static bool same_answers(const struct sg_explore_images *x, const struct occurrence *o,
                          const struct sg_crash_deviations *d)

@@ -62,8 +62,8 @@ bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_
                              const struct sg_crash_exploration *what,
                              const struct sg_crash_explorer *explorer, const char *target_name);
 /*
- * A crash point of a platform, in one past; the memories of all of its pasts.  Not SG_EXPLORE_GOOD: an image cannot
- * be written, or a plan is wrong; a message is on stderr.
+ * A crash point of a platform, in one past; the memories of all of its pasts.  Not
+ * SG_EXPLORE_GOOD: an image cannot be written, or a plan is wrong; a message is on stderr.
  */
 enum sg_explore_status sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
                                                const struct sg_persist *p, uint64_t behind,

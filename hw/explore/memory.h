@@ -53,8 +53,8 @@ void sg_explore_memories_fini(struct sg_explore_memories *m);
 bool sg_explore_memories_again(struct sg_explore_memories *to, const struct sg_explore_memories *of,
                                unsigned extents);
 /*
- * A memory with the content that another one has now; to: none yet (fd -1), or one of the same size,
- * which stays where it is.  False: likewise.
+ * A memory with the content that another one has now; to: none yet (fd -1), or one of the same
+ * size, which stays where it is.  False: likewise.
  */
 bool sg_explore_map_again(struct sg_explore_mapping *to, const struct sg_explore_mapping *of);
 /* A private copy of a memory; false: likewise. */

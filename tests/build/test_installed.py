@@ -27,6 +27,7 @@ echo x >> "$SG_BUILD/builds"
 # Parts of the source tree that only its own tests and images need.
 NOT_INSTALLED = (
     "tests/guest-programs",
+    "examples",
     "tests/lib",
     "docs/upstream",
     "tools/build/check",

@@ -16,8 +16,8 @@
  * Data may have arrived at several instants: then a platform has several pasts (past.h).  A promise
  * is kept if it is in each of them; images are those of all.
  *
- * Memory: two memories of each past of a platform, which the owner gives; what the domains take, which is
- * less than the trace's octets times a constant; an octet for each event and platform; the
+ * Memory: two memories of each past of a platform, which the owner gives; what the domains take,
+ * which is less than the trace's octets times a constant; an octet for each event and platform; the
  * breaches, at most SG_CRASH_BREACHES of a platform.
  */
 #ifndef SG_CRASH_EXPLORE_H

@@ -11,7 +11,7 @@
 #include "persist/certain.h"
 #include "persist/segments.h"
 
-struct pair {
+struct compared_domains {
     const struct sg_persist *a, *b;
     const struct sg_persist_side *of_a, *of_b;
 };
@@ -21,14 +21,15 @@ static uint64_t number_of(const struct sg_persist_side *s, uint64_t seq)
     return seq == SG_NEVER ? SG_NEVER : s->number(s->opaque, seq);
 }
 
-static bool same_number(const struct pair *x, uint64_t a, uint64_t b)
+static bool same_number(const struct compared_domains *x, uint64_t a, uint64_t b)
 {
     return number_of(x->of_a, a) == number_of(x->of_b, b);
 }
 
 /* ---- Under way ---- */
 
-static bool same_pieces(const struct pair *x, const struct fifo *f, const struct fifo *g)
+static bool same_pieces(const struct compared_domains *x, const struct fifo *f,
+                        const struct fifo *g)
 {
     const struct piece *a = f->head, *b = g->head;
 
@@ -46,7 +47,7 @@ static bool same_pieces(const struct pair *x, const struct fifo *f, const struct
     return true;
 }
 
-static bool same_under_way(const struct pair *x)
+static bool same_under_way(const struct compared_domains *x)
 {
     if (x->a->s1_devices != x->b->s1_devices || x->a->conn_order->len != x->b->conn_order->len) {
         return false;
@@ -71,12 +72,14 @@ static bool same_under_way(const struct pair *x)
 
 /* ---- CPUs ---- */
 
-static bool same_entry(const struct pair *x, const struct cpu_entry *a, const struct cpu_entry *b)
+static bool same_entry(const struct compared_domains *x, const struct cpu_entry *a,
+                       const struct cpu_entry *b)
 {
     return a->addr == b->addr && a->flush == b->flush && same_number(x, a->seq, b->seq);
 }
 
-static bool same_ring(const struct pair *x, const struct cpu_ring *a, const struct cpu_ring *b)
+static bool same_ring(const struct compared_domains *x, const struct cpu_ring *a,
+                      const struct cpu_ring *b)
 {
     if (a->count != b->count) {
         return false;
@@ -89,7 +92,7 @@ static bool same_ring(const struct pair *x, const struct cpu_ring *a, const stru
     return true;
 }
 
-static bool same_cpu(const struct pair *x, const struct cpu *a, const struct cpu *b)
+static bool same_cpu(const struct compared_domains *x, const struct cpu *a, const struct cpu *b)
 {
     guint n;
 
@@ -113,7 +116,7 @@ static bool same_cpu(const struct pair *x, const struct cpu *a, const struct cpu
 /* ---- What is dirty ---- */
 
 /* The event of a store, and if that is an arrival, the input that it belongs to. */
-static bool same_event(const struct pair *x, uint64_t a, uint64_t b)
+static bool same_event(const struct compared_domains *x, uint64_t a, uint64_t b)
 {
     struct sg_dom_arrival c, d;
 
@@ -123,7 +126,7 @@ static bool same_event(const struct pair *x, uint64_t a, uint64_t b)
            same_number(x, c.settled, d.settled) && c.qpn == d.qpn && c.unit == d.unit;
 }
 
-static bool same_late(const struct pair *x, const struct rec *a, const struct rec *b)
+static bool same_late(const struct compared_domains *x, const struct rec *a, const struct rec *b)
 {
     if (a->late == UINT32_MAX || b->late == UINT32_MAX) {
         return a->late == b->late;
@@ -131,14 +134,15 @@ static bool same_late(const struct pair *x, const struct rec *a, const struct re
     return same_number(x, a->seq + a->late, b->seq + b->late);
 }
 
-static bool same_rec(const struct pair *x, const struct rec *a, const struct rec *b)
+static bool same_rec(const struct compared_domains *x, const struct rec *a, const struct rec *b)
 {
     return a->atom == b->atom && a->mask == b->mask && a->flags == b->flags && a->cpu == b->cpu &&
            memcmp(a->data, b->data, sizeof(a->data)) == 0 && same_late(x, a, b) &&
            same_event(x, a->seq, b->seq);
 }
 
-static bool same_history(const struct pair *x, const struct line *a, const struct line *b)
+static bool same_history(const struct compared_domains *x, const struct line *a,
+                         const struct line *b)
 {
     uint32_t n = a->first, m = b->first;
 
@@ -157,7 +161,8 @@ static bool same_history(const struct pair *x, const struct line *a, const struc
     return true;
 }
 
-static bool same_line(const struct pair *x, const struct page *a, const struct page *b, unsigned i)
+static bool same_line(const struct compared_domains *x, const struct page *a, const struct page *b,
+                      unsigned i)
 {
     if (a->has_history >> i & 1) {
         return same_history(x, sg_dom_line(x->a, a, i), sg_dom_line(x->b, b, i));
@@ -165,8 +170,8 @@ static bool same_line(const struct pair *x, const struct page *a, const struct p
     return same_event(x, sg_dom_full_seq(x->a, a->ref[i]), sg_dom_full_seq(x->b, b->ref[i]));
 }
 
-static bool same_page(const struct pair *x, const struct extent *e, const struct extent *f,
-                      size_t page_no)
+static bool same_page(const struct compared_domains *x, const struct extent *e,
+                      const struct extent *f, size_t page_no)
 {
     const struct page *a = e->pages[page_no], *b = f->pages[page_no];
 
@@ -190,7 +195,8 @@ static bool same_page(const struct pair *x, const struct extent *e, const struct
     return true;
 }
 
-static bool same_extent(const struct pair *x, const struct extent *e, const struct extent *f)
+static bool same_extent(const struct compared_domains *x, const struct extent *e,
+                        const struct extent *f)
 {
     if (e->used != f->used || e->page_count != f->page_count ||
         e->faults.read_only != f->faults.read_only || e->faults.wears_out != f->faults.wears_out ||
@@ -230,7 +236,7 @@ static bool same_bad(const struct sg_dom_bad_ranges *a, const struct sg_dom_bad_
 
 bool sg_persist_same(const struct sg_persist_side *a, const struct sg_persist_side *b)
 {
-    const struct pair x = { .a = a->p, .b = b->p, .of_a = a, .of_b = b };
+    const struct compared_domains x = { .a = a->p, .b = b->p, .of_a = a, .of_b = b };
 
     if (x.a->frozen != x.b->frozen || x.a->extent_count != x.b->extent_count ||
         !x.a->merged != !x.b->merged || !same_under_way(&x)) {

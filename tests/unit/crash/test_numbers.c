@@ -23,8 +23,8 @@ static void compare(const struct sg_crash_numbers *n, const uint64_t seq[EVENTS 
 }
 
 /*
- * Compared with plain arrays, over several blocks, with steps that an octet cannot hold; and the same
- * numbers in two parts, once as they are and once copied, and joined.
+ * Compared with plain arrays, over several blocks, with steps that an octet cannot hold; and the
+ * same numbers in two parts, once as they are and once copied, and joined.
  */
 static void both_directions(void)
 {

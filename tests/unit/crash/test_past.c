@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pasts of a platform: where data may have arrived before or behind a store to their line, there are
- * several, until something has proved what had been open.
+ * Pasts of a platform: where data may have arrived before or behind a store to their line, there
+ * are several, until something has proved what had been open.
  */
 #include "explore_rig.h"
 #include "staghorn/admin.h"
