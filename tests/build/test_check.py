@@ -173,49 +173,6 @@ def labs__at_once(folder):
 
 
 @case
-def labs__native_programs_beside(folder):
-    """a C program runs beside a lab, with less priority and more time; without labs it does not"""
-    meet = MEET + '; echo "# niceness $(nice)"; cat /proc/$$/autogroup'
-
-    def run(*names):
-        found = [
-            check.Program("a", "vm", ["sh", "-c", MEET], {"ME": "a", "OTHER": "b"}, parallel=False),
-            check.Program("b", "unit-san", ["sh", "-c", meet], {"ME": "b", "OTHER": "a"}),
-        ]
-        found[0].lab = True
-        found = [p for p in found if p.name in names]
-        for program in found:
-            program.env["D"] = str(folder)
-        with contextlib.redirect_stdout(io.StringIO()):
-            check.Runner(folder, False).run_all(found, 2, 2)
-        assert [p.cases[0].outcome for p in found] == len(found) * ["passed"], found
-        return found[-1]
-
-    program = run("a", "b")
-    nice = min(os.nice(0) + check.NICENESS, 19)
-    assert "# niceness %d\n" % nice in program.output, program.output
-    if os.path.exists("/proc/self/autogroup"):
-        assert "nice %d\n" % nice in program.output, program.output
-    assert program.timeout == 60 * check.BESIDE_LABS, program
-    program = run("b")
-    assert "# niceness %d" % os.nice(0) in program.output and program.timeout == 60, program
-
-
-@case
-def labs__error_beside(folder):
-    """an error of the runner itself is not lost where C programs run beside a lab"""
-    lab = check.Program("a", "vm", ["sh", "-c", "echo 1..1; echo ok 1"], parallel=False)
-    lab.lab = True
-    broken = check.Program("b", "unit", ["true"], timeout=None)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            check.Runner(folder, False).run_all([lab, broken], 2, 2)
-    except TypeError:
-        return
-    raise AssertionError("the error was lost")
-
-
-@case
 def short__programs_in_c(_folder):
     """without suite full, C programs run in part; whole if they are named, or with suite full"""
     for words, short in (([], True), (["--full"], False), (["x/y"], False)):
@@ -288,9 +245,9 @@ def arguments__refused(_folder):
 
 @case
 def labs__how_many(_folder):
-    """one processor has two labs at a time, two have three, if there is memory for them"""
-    assert 1 <= check.most_labs(1) <= 2
-    assert 1 <= check.most_labs(2) <= 3
+    """one processor has one lab at a time, two have two"""
+    assert check.most_labs(1) == 1
+    assert 1 <= check.most_labs(2) <= 2
     assert check.most_labs(2) <= check.most_labs(64)
 
 
