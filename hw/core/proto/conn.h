@@ -97,7 +97,7 @@ struct conn_rx {
     bool writing;       /* a Write has begun, but not ended */
     bool write_ended;   /* its last segment was seen */
     uint32_t write_len; /* octets of the latest Write, if no request or Send followed it */
-    uint64_t segments;  /* that were taken */
+    uint32_t segments;  /* that were taken, modulo 2^32 */
     /* Ordinals (base/host.h): of the message that began last, and of the one in an upcall. */
     uint64_t begun, now;
     /* Of the Send, Write and Read Response that have begun, but not ended; or 0. */
@@ -106,7 +106,7 @@ struct conn_rx {
 
 struct conn_tx {
     uint64_t passed;   /* octets passed to the stream */
-    uint64_t segments; /* that were passed */
+    uint32_t segments; /* that were passed, modulo 2^32 */
     uint32_t pos;      /* stream position modulo 2^32 */
     uint16_t mulpdu;   /* refreshed by every sg_conn_transmit(), as are the next three: */
     struct {
