@@ -126,11 +126,5 @@ class Client(labtest.LabCase):
         self.assertEqual(steady, judged, report.text)
 
 
-class ClientOverSiw(Client):
-    """The same over siw: what is found is the client's, not the adapter's."""
-
-    up_arguments = (*ulptest.IMAGE, "--driver", "siw")
-
-
 if __name__ == "__main__":
     labtest.main()
