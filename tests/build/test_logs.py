@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from unittest import mock
 
 import cases
 
@@ -192,10 +193,29 @@ def tap__one_at_a_time(folder):
     assert others.readline() == keeper.BUSY
     lines.close()
     first.close()
-    time.sleep(0.2)
-    _, lines = tapped(folder)
-    assert lines.readline() == keeper.READY
+    until = time.monotonic() + 20
+    while tapped(folder)[1].readline() != keeper.READY:
+        assert time.monotonic() < until, "the client that has left is still served"
     assert finish(process) == 0
+
+
+@case
+def tap__name_when_it_listens(folder):
+    """who finds the tap's name can connect: it appears when the keeper listens, not before"""
+    tried, before = [], os.getcwd()
+
+    def rename(old, new):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.connect(old)
+        tried.append((old, new, os.path.exists(new)))
+
+    os.chdir(folder)
+    try:
+        with mock.patch("os.rename", rename):
+            keeper.Tap()
+    finally:
+        os.chdir(before)
+    assert tried == [(keeper.TAP_NEW, keeper.TAP, False)], tried
 
 
 @case

@@ -25,7 +25,7 @@ import time
 
 PIECE = 65536
 LINE_MAX = 4096  # a file may exceed its limit by this much to end with a whole line
-TAP = "tap"
+TAP, TAP_NEW = "tap", "tap.new"
 LOST = b"lost %d\n"
 READY, BUSY = b"ready\n", b"busy\n"
 WAITING_MAX = 4 << 20  # octets that wait for the tap's client
@@ -45,10 +45,11 @@ class Tap:
         with contextlib.suppress(OSError):  # the folder is gone: no tap, but a log
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(TAP)
-            listener.bind(TAP)
+                os.unlink(TAP_NEW)
+            listener.bind(TAP_NEW)
             listener.listen(4)
             listener.setblocking(False)
+            os.rename(TAP_NEW, TAP)  # who finds the name can connect
             self.listener = listener
 
     def inputs(self):
