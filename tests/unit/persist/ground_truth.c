@@ -16,183 +16,7 @@
  */
 #include <string.h>
 
-#include "gt_segments.h"
-
-/* ---- Steps of all machines ---- */
-
-static bool buffer_is_empty(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    return m->drained[x->cpu] == w->buffered[x->cpu];
-}
-
-static bool forget_buffer(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    (void)w;
-    m->drained[x->cpu] = 0;
-    return true;
-}
-
-/* The store buffers of all CPUs but this one are empty. */
-static void others_drain(struct gt_world *w, int but)
-{
-    for (unsigned cpu = 0; cpu < GT_CPUS; cpu++) {
-        struct gt_part x = { .cpu = cpu };
-
-        if ((int)cpu == but || !w->buffered[cpu]) {
-            continue;
-        }
-        gt_step(w, buffer_is_empty, &x);
-        w->buffered[cpu] = 0;
-        for (unsigned i = 0; i < w->nts; i++) {
-            w->nt[i].after = w->nt[i].cpu == cpu ? 0 : w->nt[i].after;
-        }
-        gt_step(w, forget_buffer, &x);
-    }
-}
-
-/* An adapter acts. */
-static void adapter_acts(struct gt_world *w)
-{
-    if (w->t->exact == GT_LIVE || w->t->slip == GT_ADAPTERS_DRAIN_BUFFERS) {
-        others_drain(w, -1);
-    }
-}
-
-/* Another agent acts: a CPU (-1: another device). */
-static void another_acts(struct gt_world *w, int cpu)
-{
-    if (w->t->exact != GT_ALL_LOADS) {
-        others_drain(w, cpu);
-    }
-}
-
-static bool all_left(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    (void)x;
-    return m->left == (w->nts == 32 ? ~0u : (1u << w->nts) - 1);
-}
-
-static bool line_has_left(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    int own = x->cpu == UINT8_MAX ? -1 : x->cpu;
-
-    return gt_line_left(w, m, gt_line_of(x), -1, own) &&
-           (w->t->slip == GT_LINES_STAY_IN_BUFFERS || gt_stores_left(w, m, gt_line_of(x), own));
-}
-
-static bool step_fold(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    gt_fold(w, m, x);
-    return true;
-}
-
-static bool step_store(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    (void)w;
-    gt_reach_cache(m, x);
-    return true;
-}
-
-static bool step_arrive(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    gt_arrive_one(w, m, x);
-    return true;
-}
-
-static bool step_come(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    if (w->segment[x->segment].arrived + m->came[x->segment] > x->number) {
-        return true; /* it was early */
-    }
-    m->came[x->segment]++;
-    gt_arrive_one(w, m, x);
-    return gt_line_left(w, m, gt_line_of(x), -1, -1) &&
-           (w->t->slip == GT_LINES_STAY_IN_BUFFERS || gt_stores_left(w, m, gt_line_of(x), -1));
-}
-
-static bool step_exchange(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    if (m->cache[x->at] != x->value || m->cache[x->at + 1] != x->value) {
-        gt_arrive_one(w, m, x);
-    }
-    return true;
-}
-
-static bool step_evict(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    gt_evict(w, m, gt_line_of(x));
-    return true;
-}
-
-static bool step_drain(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    gt_drain(w, m, gt_line_of(x));
-    return true;
-}
-
-static bool step_note(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    gt_note(w, m, x->cpu, gt_line_of(x));
-    return true;
-}
-
-static bool step_own_left(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    return gt_line_left(w, m, gt_line_of(x), x->cpu, -1);
-}
-
-static bool step_fence(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    for (unsigned line = 0; line < GT_LINES; line++) {
-        if (!gt_line_left(w, m, line, x->cpu, -1) && w->t->slip != GT_FENCE_FORGETS_NT) {
-            return false;
-        }
-        if (m->note[x->cpu][line]) {
-            uint8_t least = m->note[x->cpu][line];
-
-            if (w->t->slip == GT_CLWB_OF_LATER_STORES) {
-                least = m->version[line];
-            }
-            if (m->queued[line] < least) {
-                return false;
-            }
-        }
-        m->note[x->cpu][line] = 0;
-    }
-    return m->drained[x->cpu] == w->buffered[x->cpu];
-}
-
-/* Who has read the lines of x saw what others than x->cpu stored there. */
-static bool step_read(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    unsigned first = x->at / GT_LINE, last = (x->at + x->units - 1) / GT_LINE;
-    int own = x->cpu == UINT8_MAX ? -1 : x->cpu;
-
-    for (unsigned line = first; line <= last; line++) {
-        if (!gt_stores_left(w, m, line, own) ||
-            (w->t->slip != GT_NT_KEPT_FROM_READERS && !gt_line_left(w, m, line, -1, own))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Of the machines only those in which nothing of the line has moved on that could still wait. */
-static bool step_poison(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    unsigned line = gt_line_of(x);
-
-    m->poisoned[line] = 1;
-    return w->t->slip == GT_POISON_AT_ANY_TIME ||
-           (m->queued[line] == w->least_queued[line] && m->written[line] == w->least_written[line]);
-}
-
-static bool step_clear(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
-{
-    (void)w;
-    m->poisoned[gt_line_of(x)] = 0;
-    return true;
-}
+#include "gt_steps.h"
 
 /* ---- Events ---- */
 
@@ -212,16 +36,16 @@ static void arrive(struct gt_world *w, const struct gt_part *x)
 {
     struct gt_part foreign = *x;
 
-    adapter_acts(w);
+    gt_adapter_acts(w);
     foreign.cpu = UINT8_MAX;
-    gt_step(w, line_has_left, &foreign);
-    gt_step(w, step_arrive, x);
+    gt_step(w, gt_line_has_left, &foreign);
+    gt_step(w, gt_step_arrive, x);
 }
 
 void gt_come(struct gt_world *w, const struct gt_part *x)
 {
-    adapter_acts(w);
-    gt_step(w, step_come, x);
+    gt_adapter_acts(w);
+    gt_step(w, gt_step_come, x);
 }
 
 static void post(struct gt_world *w, unsigned device, const struct gt_part *x)
@@ -359,9 +183,9 @@ static void write_event(struct gt_world *w, const struct gt_event *e, struct gt_
     if (e->kind == GT_OTHER) {
         posted_before(w, range);
         gt_segments_early(w, &range);
-        another_acts(w, -1);
+        gt_another_acts(w, -1);
     } else {
-        adapter_acts(w);
+        gt_adapter_acts(w);
     }
     if (e->kind != GT_OTHER && gt_in_any_order(w)) {
         add_segment(w, e, range);
@@ -392,11 +216,11 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
 
     posted_before(w, range);
     gt_segments_early(w, &range);
-    another_acts(w, e->who);
+    gt_another_acts(w, e->who);
     while (next_part(&whole, &x, true)) {
-        gt_step(w, line_has_left, &x);
+        gt_step(w, gt_line_has_left, &x);
         if (!w->t->store_buffer) {
-            gt_step(w, step_fold, &x);
+            gt_step(w, gt_step_fold, &x);
         }
     }
     while (next_part(&range, &x, w->t->store_buffer && gt_keeps_cache(w))) {
@@ -404,7 +228,7 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
             x.more = range.units && range.at % GT_LINE;
             into_buffer(w, &x, BUFFERED_STORE);
         } else {
-            gt_step(w, step_store, &x);
+            gt_step(w, gt_step_store, &x);
         }
     }
 }
@@ -416,9 +240,9 @@ static void store_nt_event(struct gt_world *w, const struct gt_event *e, struct 
 
     posted_before(w, range);
     gt_segments_early(w, &range);
-    another_acts(w, e->who);
+    gt_another_acts(w, e->who);
     while (next_part(&range, &x, false)) {
-        gt_step(w, line_has_left, &x);
+        gt_step(w, gt_line_has_left, &x);
         for (unsigned i = 0; i < w->buffered[e->who]; i++) {
             if (buffer[i].kind == BUFFERED_STORE && gt_line_of(&buffer[i]) == gt_line_of(&x)) {
                 x.after = i + 1;
@@ -431,24 +255,24 @@ static void store_nt_event(struct gt_world *w, const struct gt_event *e, struct 
 
 static void cpu_flush_event(struct gt_world *w, const struct gt_event *e, struct gt_part x)
 {
-    another_acts(w, e->who);
+    gt_another_acts(w, e->who);
     if (w->t->store_buffer) {
         into_buffer(w, &x, e->how == SG_PERSIST_CLFLUSH ? BUFFERED_CLFLUSH : BUFFERED_NOTE);
     } else if (e->how == SG_PERSIST_CLFLUSH) {
-        gt_step(w, step_own_left, &x);
-        gt_step(w, step_evict, &x);
+        gt_step(w, gt_step_own_left, &x);
+        gt_step(w, gt_step_evict, &x);
     } else {
-        gt_step(w, step_note, &x);
+        gt_step(w, gt_step_note, &x);
     }
 }
 
 static void fence_event(struct gt_world *w, const struct gt_event *e, struct gt_part x)
 {
-    gt_step(w, step_fence, &x);
+    gt_step(w, gt_step_fence, &x);
     for (unsigned line = 0; line < GT_LINES && e->how == SG_PERSIST_WBINVD; line++) {
         x.at = line * GT_LINE;
         if (w->t->slip != GT_WBINVD_IS_A_FENCE) {
-            gt_step(w, step_evict, &x);
+            gt_step(w, gt_step_evict, &x);
         }
     }
 }
@@ -467,7 +291,7 @@ static void flush_event(struct gt_world *w, const struct gt_event *e, struct gt_
 {
     struct gt_part x;
 
-    adapter_acts(w);
+    gt_adapter_acts(w);
     settle(w, e);
     if (w->t->slip != GT_FLUSH_OF_CACHE_ONLY) {
         fence_device(w, e->who);
@@ -476,9 +300,9 @@ static void flush_event(struct gt_world *w, const struct gt_event *e, struct gt_
         return; /* it fails */
     }
     while (e->how & SG_FLUSH_PERSISTENT && next_part(&range, &x, true)) {
-        gt_step(w, step_evict, &x);
+        gt_step(w, gt_step_evict, &x);
         if (w->t->domain == SG_PERSIST_NONE) {
-            gt_step(w, step_drain, &x);
+            gt_step(w, gt_step_drain, &x);
         }
     }
 }
@@ -488,7 +312,7 @@ static void device_read(struct gt_world *w, const struct gt_event *e, struct gt_
 {
     fence_device(w, e->who);
     x.cpu = UINT8_MAX;
-    gt_step(w, step_read, &x);
+    gt_step(w, gt_step_read, &x);
 }
 
 /* A CPU has loaded. */
@@ -499,7 +323,7 @@ static void load_event(struct gt_world *w, struct gt_part x)
     }
     posted_seen(w, &x, w->t->slip == GT_LOAD_OF_ITS_OCTETS ? 1 : GT_LINE);
     x.cpu = w->t->slip == GT_LOAD_OF_OWN_STORES ? UINT8_MAX : x.cpu;
-    gt_step(w, step_read, &x);
+    gt_step(w, gt_step_read, &x);
 }
 
 static void swap_event(struct gt_world *w, const struct gt_event *e, struct gt_part x)
@@ -508,8 +332,8 @@ static void swap_event(struct gt_world *w, const struct gt_event *e, struct gt_p
     device_read(w, e, x);
     if (!e->how) {
         gt_segments_early(w, &x);
-        adapter_acts(w);
-        gt_step(w, step_exchange, &x);
+        gt_adapter_acts(w);
+        gt_step(w, gt_step_exchange, &x);
     }
 }
 
@@ -539,9 +363,9 @@ static void bad_event(struct gt_world *w, const struct gt_event *e, struct gt_pa
             w->uncorrectable[line] = true;
         } else if (e->kind == GT_CLEAR_BAD) {
             w->uncorrectable[line] = false;
-            gt_step(w, step_clear, &x);
+            gt_step(w, gt_step_clear, &x);
         } else {
-            gt_step(w, step_poison, &x);
+            gt_step(w, gt_step_poison, &x);
         }
     }
 }
@@ -557,7 +381,7 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         gt_segments_early(w, &(struct gt_part){ .units = GT_WORLD });
     }
     if (w->t->slip == GT_NT_LEAVES_ANY_TIME_ANOTHER_ACTS && e->kind == GT_WRITE) {
-        gt_step(w, all_left, NULL);
+        gt_step(w, gt_all_left, NULL);
     }
     switch (e->kind) {
     case GT_WRITE:
@@ -596,7 +420,7 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         fence_event(w, e, x);
         break;
     case GT_SYNC:
-        others_drain(w, -1);
+        gt_others_drain(w, -1);
         break;
     case GT_POISON:
     case GT_UNCORRECTABLE:
@@ -605,7 +429,7 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
         break;
     default:
         while (w->t->domain == SG_PERSIST_NONE && next_part(&range, &x, true)) {
-            gt_step(w, step_drain, &x);
+            gt_step(w, gt_step_drain, &x);
         }
     }
 }
@@ -634,8 +458,8 @@ static void cut(struct gt_world *w)
     bool whole = w->t->domain == SG_PERSIST_WHOLE;
 
     if (whole) {
-        others_drain(w, -1);
-        gt_step(w, all_left, NULL);
+        gt_others_drain(w, -1);
+        gt_step(w, gt_all_left, NULL);
     }
     w->cutting = true;
     gt_step(w, between_stores, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A machine of the ground truth: where its data are, and how they may move.  Shared by gt_machine.c
- * (one machine), gt_set.c (all of them) and ground_truth.c (what the trace does to them) only.
+ * (one machine), gt_set.c (all of them), gt_steps.c and ground_truth.c (what the trace does to
+ * them) only.
  */
 #ifndef SG_TESTS_PERSIST_GT_MACHINE_H
 #define SG_TESTS_PERSIST_GT_MACHINE_H
