@@ -8,18 +8,19 @@
  * addresses come and go.  lwIP's own checks for addresses in use do not know ports: bypass them.
  *
  * Half-open connections are bounded for each listener.  When there is one more, the oldest is
- * dropped, since an honest peer needs only one round trip for its answer.  It gets no RST, because
- * its address may be spoofed (RFC 4987, section 3.4).  While the user has no room for more (pause),
- * SYNs are dropped; peers send them again, as they do with a listener of Linux.
+ * dropped, if it has had time for a round trip.  It gets no RST, because its address may be spoofed
+ * (RFC 4987, section 3.4).  If all are younger, many peers connect at once, and the SYN is dropped:
+ * the answers of the others are on their way, and would be answered by a RST.  While the user has
+ * no room for more (pause), SYNs are dropped, too.  Peers send them again, as they do with a
+ * listener of Linux.
  */
 #include <string.h>
 
 #include "net_priv.h"
 
-enum {
-    HALF_OPEN_MIN = 64,
-    HALF_OPEN_MAX = 255, /* lwIP counts in an octet */
-};
+enum { HALF_OPEN_MIN = 64, HALF_OPEN_MAX = 1024 };
+
+#define ROUND_TRIP_NS 100000000u /* time for an answer; a host that is busy needs most of it */
 
 static struct tcp_listener *listener_of(struct sg_stream_listener *base)
 {
@@ -87,6 +88,18 @@ void listener_opened(struct flow *flow)
     }
 }
 
+/* Makes room for one more, if one of them has had its time. */
+static bool drop_oldest(struct tcp_listener *l)
+{
+    struct flow *oldest = link_entry(l->half_open.next, struct flow, half_open);
+
+    if (sg_stack.now - oldest->created < ROUND_TRIP_NS) {
+        return false;
+    }
+    tcp_abandon(oldest->pcb, 0);
+    return true;
+}
+
 bool listener_admits(const struct tcp_pcb *listener, unsigned flags)
 {
     struct tcp_listener *l = listener->callback_arg;
@@ -100,7 +113,7 @@ bool listener_admits(const struct tcp_pcb *listener, unsigned flags)
     }
     if (l->half_open_count >= l->half_open_max) {
         l->port->count.syns_dropped++;
-        tcp_abandon(link_entry(l->half_open.next, struct flow, half_open)->pcb, 0);
+        return drop_oldest(l);
     }
     return true;
 }
@@ -121,7 +134,7 @@ static struct tcp_pcb *open_pcb(struct tcp_listener *l, struct address *addr)
     stack_ip_set(&pcb->local_ip, addr->ip.family, addr->ip.ip);
     pcb->local_port = l->local.port;
     TCP_REG(&tcp_bound_pcbs, pcb);
-    lpcb = tcp_listen_with_backlog(pcb, HALF_OPEN_MAX);
+    lpcb = tcp_listen(pcb);
     if (!lpcb) {
         tcp_abort(pcb);
         return NULL;

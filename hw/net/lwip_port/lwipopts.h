@@ -76,7 +76,7 @@
 #define TCP_QUEUE_OOSEQ 1
 /* Two pbufs per segment: a window of 1500-octet frames fits, a window of tiny segments does not. */
 #define TCP_OOSEQ_PBUFS_LIMIT(pcb) sg_net_ooseq_limit(pcb)
-#define TCP_LISTEN_BACKLOG 1
+#define TCP_LISTEN_BACKLOG 0 /* tcp_listener.c counts half-open connections */
 #define LWIP_TCP_PCB_NUM_EXT_ARGS 1
 
 /*

@@ -219,8 +219,8 @@ static unsigned connections(const struct demux_fixture *f)
 
 /*
  * Somebody sends SYNs and nothing else.  The number of half-open connections is bounded, and yet a
- * client whose answer comes within a round trip gets through: the oldest one makes room (RFC 4987,
- * section 3.4), without a RST, which would go to whoever has the address.
+ * client whose answer comes within a round trip gets through: the oldest one that has had that time
+ * makes room (RFC 4987, section 3.4), without a RST, which would go to whoever has the address.
  */
 static void half_open__the_oldest_makes_room(void)
 {
@@ -239,6 +239,7 @@ static void half_open__the_oldest_makes_room(void)
         n = segment(&f, frame, (uint16_t)(1000 + i), LISTENING, SYN);
         T_EQ_INT(input(&f, frame, n), A);
         T_EQ_INT(connections(&f), 1 + MIN(i + 1, 64)); /* the backlog is 8 */
+        wire_settle(f.w, 2 * WIRE_MS);
     }
     sg_port_counters(f.w->host[1].port, &c);
     T_EQ_U64(c.syns_dropped, 200 - 64);
@@ -248,6 +249,46 @@ static void half_open__the_oldest_makes_room(void)
     T_EQ_INT(honest.connects, 1);
     wire_settle(f.w, 50 * WIRE_S);
     T_EQ_INT(connections(&f), 2);
+    wire_free(f.w);
+}
+
+/*
+ * Many peers connect in one instant, more than may be half-open.  None of them is dropped after its
+ * SYN was answered, so none is reset: TCP of those whose SYN was dropped tries again.
+ */
+enum { MANY = 300 };
+
+static struct peer honest[MANY], servers[MANY];
+static unsigned taken;
+
+static bool take_next(void *user, struct sg_stream *s)
+{
+    T_TRUE(user == servers && taken < MANY);
+    return peer_accept(&servers[taken++], s);
+}
+
+static void half_open__many_at_once(void)
+{
+    struct sg_endpoint to = { .family = 4, .port = LISTENING + 1 };
+    struct sg_stream_net *net;
+    enum sg_stream_end why;
+    struct demux_fixture f;
+    unsigned i;
+
+    set_up(&f, 4);
+    net = f.w->host[1].net;
+    T_NOT_NULL(net->ops->listen(net, &to, 8, take_next, servers, &why));
+    to = wire_endpoint(&f.w->host[1], to.port);
+    for (i = 0; i < MANY; i++) {
+        servers[i].wire = f.w;
+        T_TRUE(peer_connect(f.w, &honest[i], 0, &to, &why));
+    }
+    wire_settle(f.w, 20 * WIRE_S);
+    for (i = 0; i < MANY; i++) {
+        T_CONTEXT("client %u", i);
+        T_EQ_INT(honest[i].connects, 1);
+        T_EQ_INT(honest[i].closes, 0);
+    }
     wire_free(f.w);
 }
 
@@ -520,6 +561,7 @@ static const struct t_case cases[] = {
     { "verdict: TIME-WAIT belongs to the adapter", verdict__time_wait_belongs_to_the_adapter },
     { "checksum: bad ones are dropped", checksum__bad_ones_are_dropped },
     { "half-open connections: the oldest makes room", half_open__the_oldest_makes_room },
+    { "half-open connections: many peers at once", half_open__many_at_once },
     { "a paused listener: a client tries again", paused__a_client_tries_again },
     { "reopening: old SYNs do not", reopening__old_syns_do_not },
     { "reopening: a new SYN ends TIME-WAIT", reopening__new_syn_ends_time_wait },
