@@ -269,6 +269,7 @@ struct sg_engine {
     struct sg_engine_listener *listeners;
     bool stopped;   /* sg_engine_stop() */
     bool admit_due; /* a Request waited, and there may be room for it now */
+    bool deferred;  /* a Request waits for sg_engine_admit(), not for a place in the backlog */
     uint32_t next_id;
     uint8_t *rx_scratch; /* one ULPDU without its markers, SG_ULPDU_FIELD_MAX */
     uint8_t *tx_scratch; /* one FPDU with its markers, SG_FPDU_WIRE_MAX */

@@ -99,6 +99,7 @@ void sg_engine_reset(struct sg_engine *e)
     e->stopped = false;
     memset(&e->stats, 0, sizeof(e->stats));
     e->admit_due = false;
+    e->deferred = false;
     e->next_id = 0;
 }
 

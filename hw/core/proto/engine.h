@@ -301,6 +301,11 @@ struct sg_seg_note {
  */
 struct sg_engine_ops {
     /* ---- connection management ---- */
+    /*
+     * May a Request come to this listener now?  If not, it waits for sg_engine_admit().  NULL: it
+     * always may, within the backlog.
+     */
+    bool (*request_room)(void *listener_user);
     /* A valid MPA Request came to a listener.  Answer later with sg_conn_accept or _reject. */
     void (*request)(void *listener_user, struct sg_conn *c, const struct sg_conn_params *p);
     /* The requester vanished before an answer was given; the connection is gone on return. */
@@ -447,6 +452,9 @@ void sg_engine_free(struct sg_engine *e);
 void sg_engine_set_ops(struct sg_engine *e, const struct sg_engine_ops *ops);
 void sg_engine_set_config(struct sg_engine *e, const struct sg_engine_config *config);
 const struct sg_engine_stats *sg_engine_stats(const struct sg_engine *e);
+/* There may be room for Requests again; those that wait come with the next sg_engine_run(). */
+void sg_engine_admit(struct sg_engine *e);
+
 /* Timeouts due at now; returns the next deadline (ns) or SG_NEVER. */
 uint64_t sg_engine_run(struct sg_engine *e, uint64_t now_ns);
 

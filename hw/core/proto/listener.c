@@ -3,13 +3,15 @@
  * Listeners: connections between their acceptance and the answer of verbs.
  *
  *   silent      established, but the MPA Request has not arrived completely
- *   waiting     the Request has arrived, but verbs have 'backlog' others to answer first
+ *   waiting     the Request has arrived, but verbs have 'backlog' others to answer first, or no
+ *               room for its event
  *   requested   verbs have the Request
  *
- * At most 'backlog' are requested.  A listener holds as many others, but at least SILENT_MIN,
- * so that a few unknown peers that connect and send nothing exclude nobody.  Beyond that limit the
- * oldest of the silent ones is reset, because it is the least likely to send.  Each has one startup
- * buffer and the time limit of RFC 5044, section 7.1.2, rule 8.
+ * At most 'backlog' are requested.  A listener holds as many others, but at least SILENT_MIN, so
+ * that unknown peers that connect and send nothing exclude nobody, and many honest ones may connect
+ * at once.  Beyond that limit the oldest of the silent ones is reset, because it is the least
+ * likely to send.  Each has one startup buffer and the time limit of RFC 5044, section 7.1.2,
+ * rule 8.
  *
  * While verbs have 'backlog' Requests to answer, the network is asked to delay new connections, as
  * a TCP with a full queue does: the peer sends its SYN again.  Those already established wait here,
@@ -19,7 +21,7 @@
 
 #include "proto/conn.h"
 
-enum { SILENT_MIN = 64 };
+enum { SILENT_MIN = 1024 };
 
 static void append(struct conn_list *l, struct sg_conn *c)
 {
@@ -52,6 +54,14 @@ static bool full(const struct sg_engine_listener *l)
     return l->requested.count >= l->backlog;
 }
 
+/* Can verbs take one more Request? */
+static bool has_room(const struct sg_engine_listener *l)
+{
+    const struct sg_engine_ops *ops = l->e->ops;
+
+    return !full(l) && (!ops->request_room || ops->request_room(l->user));
+}
+
 /* The number of Requests that verbs have to answer has changed. */
 static void tell_net(struct sg_engine_listener *l, bool was_full)
 {
@@ -68,7 +78,8 @@ bool listener_may_request(struct sg_conn *c)
 
     bool was_full = full(l);
 
-    if (was_full) {
+    if (!has_room(l)) {
+        l->e->deferred |= !was_full;
         c->accept.state = ACCEPT_WAITING;
         timers_request_here(c);
         return false;
@@ -102,6 +113,15 @@ void listener_leave(struct sg_conn *c)
     }
 }
 
+void sg_engine_admit(struct sg_engine *e)
+{
+    if (e->deferred) {
+        e->deferred = false;
+        e->admit_due = true;
+        e->host->ops->kick(e->host->opaque);
+    }
+}
+
 /* Passes waiting Requests to verbs, the oldest connection first. */
 void listener_admit(struct sg_engine *e)
 {
@@ -113,11 +133,12 @@ void listener_admit(struct sg_engine *e)
     }
     e->admit_due = false;
     for (l = e->listeners; l; l = l->next) {
-        while (!full(l) && (c = oldest(l, ACCEPT_WAITING)) != NULL) {
+        while (has_room(l) && (c = oldest(l, ACCEPT_WAITING)) != NULL) {
             conn_enter(c);
             c->wire->take_request(c);
             conn_leave(c);
         }
+        e->deferred |= !full(l) && !has_room(l);
     }
 }
 

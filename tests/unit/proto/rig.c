@@ -98,6 +98,12 @@ static void say_params(const char *word, const char *end, const struct sg_conn_p
     rig_note("%s(%s%u/%u,rev%u%s)", word, end, p->ird, p->ord, p->mpa_rev, text);
 }
 
+static bool up_request_room(void *listener_user)
+{
+    T_TRUE(listener_user == rig);
+    return !rig->no_room;
+}
+
 static void up_request(void *listener_user, struct sg_conn *c, const struct sg_conn_params *p)
 {
     T_TRUE(listener_user == rig);
@@ -345,6 +351,7 @@ static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len
 }
 
 static const struct sg_engine_ops engine_ops = {
+    .request_room = up_request_room,
     .request = up_request,
     .request_gone = up_request_gone,
     .reply = up_reply,

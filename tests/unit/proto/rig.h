@@ -48,6 +48,7 @@ struct conn_rig {
     struct sg_msg queue[RIG_QUEUE];
     unsigned head, tail;
     bool tx_ready;
+    bool no_room; /* for Requests */
     bool gather_fails, recv_fails;
     bool gather_short;                 /* an octet is missing */
     bool gather_closed, source_closed; /* these upcalls answer CLOSED */

@@ -251,8 +251,8 @@ static struct sg_stream *connect_silent(void)
 /* RFC 5044, section 7.1.2, rule 8, and SEC-13: silent unknown peers cost a bounded amount. */
 static void half_open_bound(void)
 {
-    enum { MANY = 80, HELD = 64 }; /* the rig's backlog is 4 */
-    struct sg_stream *s[MANY];
+    enum { MANY = 1100, HELD = 1024 }; /* the rig's backlog is 4 */
+    static struct sg_stream *s[MANY];
     unsigned i;
 
     rig_start(NULL);
@@ -275,7 +275,7 @@ static void unknown_peers_keep_nobody_out(void)
     unsigned i;
 
     rig_start(NULL);
-    for (i = 0; i < 100; i++) {
+    for (i = 0; i < 1100; i++) {
         connect_silent();
     }
     rig_request(REQ "00010000");
@@ -311,6 +311,26 @@ static void requests_wait_for_a_place(void)
     rig_settle();
     T_EQ_STR(rig_log(), "request(8/8,rev1)");
     T_NOT_NULL(rig->peer); /* the seventh's */
+    rig_stop();
+}
+
+/* Verbs have no room for events: Requests wait until they have, and are not reset. */
+static void requests_wait_for_room(void)
+{
+    rig_start(NULL);
+    rig->no_room = true;
+    rig_request(REQ "00010000");
+    T_EQ_STR(rig_log(), "");
+    sg_engine_admit(rig->e);
+    rig_settle();
+    T_EQ_STR(rig_log(), "");
+    T_EQ_U64(sg_engine_stats(rig->e)->conns, 1);
+    rig->no_room = false;
+    rig_settle();
+    T_EQ_STR(rig_log(), ""); /* nobody has said so */
+    sg_engine_admit(rig->e);
+    rig_settle();
+    T_EQ_STR(rig_log(), "request(8/8,rev1)");
     rig_stop();
 }
 
@@ -388,6 +408,7 @@ static const struct t_case cases[] = {
     { "SEC-13 half-open connections are bounded", half_open_bound },
     { "silent unknown peers keep nobody out", unknown_peers_keep_nobody_out },
     { "Requests beyond the backlog wait for a place", requests_wait_for_a_place },
+    { "Requests wait while verbs have no room", requests_wait_for_room },
     { "MPA-64 responder sends nothing before a valid FPDU", responder_waits },
     { "MPA-64 MPA-33 an invalid first FPDU gets no answer", first_fpdu_bad },
     { "MP2-05 RDM-26 any valid first FPDU establishes", any_rtr_establishes },

@@ -3,8 +3,8 @@
  * The engine's upcalls, except those of received messages (inbound.c).  Each gets a struct sg_cm,
  * which knows its queue pair.
  *
- * Requests are bounded by the listener's backlog, by the number of connections, and by the
- * driver's progress with its event queue; requests beyond that are reset.
+ * Requests are bounded by the listener's backlog and by the number of connections; requests beyond
+ * that are reset.  While the driver makes no progress with its event queue, they wait.
  */
 #include <inttypes.h>
 
@@ -17,13 +17,21 @@
 #include "wire/mpa_frame.h"
 #include "wire/terminate.h"
 
+/* The async event queue has room for the events that follow a request. */
+static bool up_request_room(void *listener_user)
+{
+    const struct sg_listen *l = listener_user;
+
+    return sg_eq_async_room(l->adapter);
+}
+
 static void up_request(void *listener_user, struct sg_conn *c, const struct sg_conn_params *p)
 {
     struct sg_listen *l = listener_user;
     struct sg_adapter *a = l->adapter;
     struct sg_cm *cm = NULL;
 
-    if (l->pending < l->backlog && sg_adapter_alive(a) && sg_eq_async_room(a)) {
+    if (l->pending < l->backlog && sg_adapter_alive(a)) {
         cm = sg_cm_new(a, SG_CM_REQUEST);
     }
     if (cm) {
@@ -343,6 +351,7 @@ static void up_segment(void *user, const struct sg_seg_note *n)
 }
 
 const struct sg_engine_ops sg_cm_engine_ops = {
+    .request_room = up_request_room,
     .request = up_request,
     .request_gone = up_request_gone,
     .reply = up_reply,

@@ -272,6 +272,9 @@ bool sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value)
         check_answer(a, eq, before);
     }
     eq_drain(a, eq);
+    if (eq == a->eqs[0] && sg_eq_async_room(a)) {
+        sg_engine_admit(a->engine);
+    }
     if (!(value & SG_EQ_DB_ARM)) {
         return false;
     }
