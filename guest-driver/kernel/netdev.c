@@ -119,6 +119,12 @@ static int sgh_set_addr(struct sgh_dev *dev, const struct sgh_net_addr *a, u8 op
 	return sgh_admin(dev, SG_ADMIN_SET_ADDR, &cmd, sizeof(cmd), NULL);
 }
 
+/* A command may succeed later although nothing changes: the adapter had no memory for it. */
+static bool sgh_net_passing(int error)
+{
+	return error == -ENOMEM || error == -EAGAIN || error == -EBUSY;
+}
+
 /*
  * Addresses found so far, at most as many of each kind as the adapter takes.  If there are too
  * many, those that the adapter has come first: a new one must not end connections of another.
@@ -338,9 +344,11 @@ static bool sgh_add_addr(struct sgh_dev *dev, const struct sgh_net_addr *a)
 		return false;
 	ret = sgh_set_addr(dev, a, SG_ADDR_ADD);
 	if (ret) {
-		/* It is tried again at the next change. */
-		dev_warn(&dev->pdev->dev, "address of family %u refused: %d\n", a->addr.family,
-			 ret);
+		/* It is tried again at the next change, or soon. */
+		dev_warn_ratelimited(&dev->pdev->dev, "address of family %u refused: %d\n",
+				     a->addr.family, ret);
+		if (sgh_net_passing(ret))
+			sgh_net_retry(dev);
 		return true;
 	}
 	*slot = *a;
@@ -371,7 +379,10 @@ static void sgh_apply_addrs(struct sgh_dev *dev, struct sgh_found *want)
 
 		if (!a->addr.family || sgh_addr_find(a, want->known, want->num_known))
 			continue;
-		sgh_set_addr(dev, a, SG_ADDR_DEL);
+		if (sgh_net_passing(sgh_set_addr(dev, a, SG_ADDR_DEL))) {
+			sgh_net_retry(dev);
+			continue;
+		}
 		memset(a, 0, sizeof(*a));
 		WRITE_ONCE(dev->addrs_changed, true);
 	}
@@ -408,9 +419,11 @@ static void sgh_apply_mtu(struct sgh_dev *dev, u32 mtu)
 	cmd.mtu = cpu_to_le32(mtu);
 	ret = sgh_admin(dev, SG_ADMIN_SET_PORT, &cmd, sizeof(cmd), NULL);
 	if (ret)
-		dev_warn(&dev->pdev->dev, "MTU %u refused: %d\n", mtu, ret);
+		dev_warn_ratelimited(&dev->pdev->dev, "MTU %u refused: %d\n", mtu, ret);
 	else
 		WRITE_ONCE(dev->mtu, mtu);
+	if (sgh_net_passing(ret))
+		sgh_net_retry(dev);
 }
 
 /* Process context.  The adapter knows the interface's addresses and MTU after this. */

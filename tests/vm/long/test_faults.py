@@ -132,6 +132,21 @@ class Faults(lifetest.LifeCase):
                 self.assertNotEqual(each.wait(UNANSWERED), 0, each.output)
         self.clean()
 
+    def test_command__of_an_address_fails(self):
+        """The driver tells the adapter again, without a change of the interface."""
+        server = self.lab.start("beta", "rping", "-s", "-P")
+        self.faults("command op=SET_ADDR fail times=2")
+        script = "ip addr %s 10.77.0.66/24 dev $(cat /run/staghorn/port)"
+        self.lab.sh("beta", script % "add")
+        self.is_applied(2)
+        words = ("timeout", "9", "rping", "-c", "-a", "10.77.0.66", "-C", "1")
+        run = ("exec", "-n", "alpha", "--", *words)
+        self.until(lambda: self.lab.run(*run, status=None).returncode == 0, 30)
+        self.lab.sh("beta", "pkill rping")
+        server.wait()
+        self.lab.sh("beta", script % "del")
+        self.clean()
+
     # ---- interrupts ----
 
     def interrupts(self, vm="beta"):
