@@ -35,6 +35,7 @@ from launcher.state import LabFolder  # noqa: E402
 DEBUG = os.environ.get("STAGHORN_KERNEL") == "debug"
 SLOW = options.DEBUG_PATIENCE if DEBUG else 1  # factor of all time limits
 UP_LIMIT = 280 * SLOW  # seconds; other work may share the machine
+BUSY = 2 * SLOW  # factor of the limits of waiting that cases give
 
 _state = None
 _labs = []
@@ -132,7 +133,7 @@ class Started:
 
     def expect(self, pattern, timeout=30):
         """Waits until the output matches the pattern."""
-        deadline = time.monotonic() + timeout * SLOW
+        deadline = time.monotonic() + timeout * BUSY
         while not re.search(pattern, self.output):
             if self.process.poll() is not None:
                 self.thread.join(2)
@@ -140,15 +141,15 @@ class Started:
                     return
                 raise AssertionError("ended without %r:\n%s" % (pattern, self.output))
             if time.monotonic() > deadline:
-                raise AssertionError("no %r in %d s:\n%s" % (pattern, timeout, self.output))
+                raise AssertionError("no %r in %d s:\n%s" % (pattern, timeout * BUSY, self.output))
             time.sleep(0.02)
 
     def wait(self, timeout=60):
         """Waits for its end and returns its exit status."""
         try:
-            status = self.process.wait(timeout * SLOW)
+            status = self.process.wait(timeout * BUSY)
         except subprocess.TimeoutExpired:
-            raise AssertionError("still runs after %d s:\n%s" % (timeout, self.output))
+            raise AssertionError("still runs after %d s:\n%s" % (timeout * BUSY, self.output))
         self.thread.join(2)
         return status
 
@@ -183,7 +184,7 @@ class Lab:
             self.command(*arguments),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            timeout=timeout * SLOW,
+            timeout=timeout * BUSY,
             check=False,
             **keywords
         )
@@ -224,7 +225,7 @@ class Lab:
             folder = LabFolder(self.name)
             folder.running(vm)
             words = ["sh", "-c", script]
-            found, out, error = agent.capture(folder, vm, words, timeout=timeout * SLOW)
+            found, out, error = agent.capture(folder, vm, words, timeout=timeout * BUSY)
         except LabError as failure:
             found = failure.status if failure.status == TIMEOUT else EXEC_FAILED
             out, error = "", failure.text()

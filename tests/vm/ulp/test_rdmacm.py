@@ -185,7 +185,7 @@ class Rdmacm(ProgramCase):
         wait_for(self.lab, "beta", ready)
         client = self.lab.start("alpha", *words, "-s", "both.beta")
         self.assertEqual(client.wait(LIMIT + 60), 1, client.output)
-        for side in (server, client):
+        for side in (client, server):
             side.expect(r"(?m)^destroy qp +[0-9]+ +[0-9]+ ", LIMIT)
             self.assertRegex(side.output, r"(?m)^qp_conn +%d$" % CONNECTIONS)
         self.assertIn("test - no QPs", client.output)
