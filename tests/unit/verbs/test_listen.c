@@ -173,6 +173,56 @@ static uint32_t ask(struct sg_stream_net *net, struct unknown_peer *who, bool rt
     return sg_get_le32(&e.conn);
 }
 
+/* Of many requests, those for whose events the driver has no room wait, and nobody is reset. */
+static void requests_wait_for_the_driver(void)
+{
+    enum { FITS = MD_AEQ_SIZE / 2, MANY = FITS + 10 };
+    static struct unknown_peer who[MANY];
+    uint8_t request[] = "MPA ID Req Frame\x40\x01\x00\x00";
+    const struct iovec iov = { .iov_base = request, .iov_len = 20 };
+    struct sg_cmd_listen c = { .hdr.opcode = SG_ADMIN_LISTEN };
+    struct sg_endpoint to;
+    struct sg_stream_net *net;
+    enum sg_stream_end why;
+    struct sg_eqe e;
+    unsigned i, came[2] = { 0 };
+    uint32_t l;
+
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, NULL);
+    c.local = md_addr(&pair.side[1].at, PORT);
+    sg_put_le32(&c.backlog, MANY);
+    l = md_make(&pair.side[1].md, &c, sizeof(c));
+    to = pair.side[1].at;
+    to.port = PORT;
+    net = sg_mem_switch_port(pair.sw, &(struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, 9 } });
+    for (i = 0; i < MANY; i++) {
+        who[i] = (struct unknown_peer){ 0 };
+        who[i].s = net->ops->connect(net, &(struct sg_endpoint){ .family = 4 }, &to, &events,
+                                     &who[i], &why);
+        T_NOT_NULL(who[i].s);
+        pair_settle(&pair);
+        T_TRUE(who[i].s->ops->send(who[i].s, &iov, 1, false));
+        pair_settle(&pair);
+    }
+    for (i = 0; i < 2; i++) {
+        while (md_next_async(&pair.side[1].md, &e)) {
+            T_EQ_U64(e.event, SG_EV_CM_REQUEST);
+            came[i]++;
+        }
+        pair_settle(&pair);
+    }
+    T_EQ_U64(came[0], FITS);
+    T_EQ_U64(came[1], MANY - FITS);
+    for (i = 0; i < MANY; i++) {
+        T_NOT_NULL(who[i].s);
+        who[i].s->ops->abort(who[i].s);
+    }
+    take_all(1);
+    T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_UNLISTEN, l), SG_OK);
+    end();
+}
+
 /*
  * A connection is accepted, and lost before it is established.  A queue pair with STAY is IDLE
  * again and takes the next request, while the end of the lost connection is still pending.
@@ -276,6 +326,7 @@ static void turn_is_shared(void)
 static const struct t_case cases[] = {
     { "places of a backlog come back", places_come_back },
     { "a backlog is exact", backlog_is_exact },
+    { "requests wait for room in the async event queue", requests_wait_for_the_driver },
     { "a connection inherits no end of the last one", next_connection_inherits_no_end },
     { "DDP-34 DDP-35 TCP is lost", loss_is_reported },
     { "a turn is shared among connections", turn_is_shared },
