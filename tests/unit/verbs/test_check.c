@@ -147,41 +147,6 @@ static void a_report_has_the_stack(void)
     solo_end(&solo);
 }
 
-static bool nowhere(void *host, struct sg_where *w)
-{
-    (void)host;
-    memset(w, 0xa5, sizeof(*w));
-    return false;
-}
-
-/* What the adapter finds in work of its own has no instruction; the next one of its kind may. */
-static void the_place_of_a_later_mistake_is_taken(void)
-{
-    struct md_cq cq;
-
-    begin(SG_CHECK_WARN);
-    solo.h.ops.where = nowhere;
-    md_create_cq(&solo.md, &cq, 16);
-    md_doorbell(&solo.md, 0, SG_DB_CQ_ARM, cq.cqn, 9);
-    T_TRUE(!newest()->has_where);
-    T_EQ_U64(newest()->where.pc, 0);
-    solo.h.now_ns = 77;
-    solo.h.ops.where = where;
-    md_doorbell(&solo.md, 0, SG_DB_CQ_ARM, cq.cqn, 8);
-    T_EQ_U64(newest()->number, 1);
-    T_EQ_U64(newest()->count, 2);
-    T_EQ_U64(newest()->ns, 0);
-    T_TRUE(newest()->has_where);
-    T_EQ_U64(newest()->where.pc, 0xffffffff81001234);
-    T_EQ_STR(newest()->text, "completion queue 1: consumer index 8, producer index 0");
-    T_EQ_U64(newest()->events, 1); /* not twice what it was */
-    solo.h.ops.where = where_with_stack;
-    md_doorbell(&solo.md, 0, SG_DB_CQ_ARM, cq.cqn, 7);
-    T_EQ_U64(newest()->count, 3);
-    T_EQ_U64(newest()->where.stack_octets, 0); /* that of the second stays */
-    solo_end(&solo);
-}
-
 /* The longest report fits: every text and every number as long as it can be. */
 static void the_longest_report_fits(void)
 {
@@ -329,8 +294,6 @@ static const struct t_case cases[] = {
     { "a report has the history of its object", a_report_has_the_history_of_its_object },
     { "a report is a line of JSON", a_report_is_a_line_of_json },
     { "a report has the stack at its instruction", a_report_has_the_stack },
-    { "a report without an instruction takes that of the next",
-      the_place_of_a_later_mistake_is_taken },
     { "the longest report fits", the_longest_report_fits },
     { "reports survive a reset", reports_survive_a_reset },
     { "a process does not end the adapter", a_process_does_not_end_the_adapter },

@@ -170,26 +170,10 @@ static bool to_be_ended(struct sg_check *c, enum sg_rule rule, struct sg_object 
     return true;
 }
 
-/* Text, place and history of the mistake that is reported now. */
-static void describe(struct sg_check *c, struct sg_check_report *r, const struct sg_where *where,
-                     const char *fmt, va_list ap)
-{
-    r->has_where = where != NULL;
-    if (where) {
-        r->where = *where;
-    }
-    vsnprintf(r->text, sizeof(r->text), fmt, ap);
-    r->events = 0;
-    copy_events(c, r);
-    announce(c, r);
-}
-
 bool sg_check_add(struct sg_check *c, enum sg_rule rule, struct sg_object o, const char *fmt,
                   va_list ap)
 {
     struct sg_check_report *r = same(c, rule, o);
-    struct sg_where where;
-    bool placed;
 
     if (rule == SG_RULE_NONE) {
         return false;
@@ -197,22 +181,19 @@ bool sg_check_add(struct sg_check *c, enum sg_rule rule, struct sg_object o, con
     if (r) {
         r->count++;
         r->last_ns = now(c);
-    } else {
-        r = slot(c, ++c->report_end);
-        memset(r, 0, sizeof(*r));
-        r->number = c->report_end;
-        r->ns = r->last_ns = now(c);
-        r->count = 1;
-        r->rule = (uint16_t)rule;
-        r->object = o;
+        return to_be_ended(c, rule, o);
     }
-    if (r->count == 1 || !r->has_where) {
-        /* The first report, or perhaps the first whose instruction is known. */
-        placed = c->host->ops->where && c->host->ops->where(c->host->opaque, &where);
-        if (r->count == 1 || placed) {
-            describe(c, r, placed ? &where : NULL, fmt, ap);
-        }
-    }
+    r = slot(c, ++c->report_end);
+    memset(r, 0, sizeof(*r));
+    r->number = c->report_end;
+    r->ns = r->last_ns = now(c);
+    r->count = 1;
+    r->rule = (uint16_t)rule;
+    r->object = o;
+    r->has_where = c->host->ops->where && c->host->ops->where(c->host->opaque, &r->where);
+    vsnprintf(r->text, sizeof(r->text), fmt, ap);
+    copy_events(c, r);
+    announce(c, r);
     return to_be_ended(c, rule, o);
 }
 
