@@ -168,7 +168,7 @@ struct conn_setup {
     struct conn_startup *frames; /* until it is over */
 };
 
-enum conn_accept_state { ACCEPT_SILENT, ACCEPT_WAITING, ACCEPT_REQUESTED };
+enum conn_accept_state { ACCEPT_SILENT, ACCEPT_WAITING, ACCEPT_REQUESTED, ACCEPT_STATES };
 
 /* The connection's place at the listener, until verbs have answered; see listener.c. */
 struct conn_accept {
@@ -241,7 +241,7 @@ struct sg_conn {
     struct sg_term term; /* valid with CONN_TERM_DUE */
 };
 
-/* Linked by accept.prev and accept.next, the oldest first. */
+/* Linked by accept.prev and accept.next. */
 struct conn_list {
     struct sg_conn *first, *last;
     unsigned count;
@@ -252,8 +252,8 @@ struct sg_engine_listener {
     struct sg_stream_listener *l;
     void *user;
     unsigned backlog;
-    struct conn_list requested; /* connections that verbs have to answer */
-    struct conn_list others;    /* silent and waiting ones */
+    struct conn_list in[ACCEPT_STATES]; /* its connections by state, the oldest in it first */
+    bool paused;                        /* the network delays new ones */
     struct sg_engine_listener *prev, *next;
 };
 

@@ -7,21 +7,20 @@
  *               room for its event
  *   requested   verbs have the Request
  *
- * At most 'backlog' are requested.  A listener holds as many others, but at least SILENT_MIN, so
- * that unknown peers that connect and send nothing exclude nobody, and many honest ones may connect
- * at once.  Beyond that limit the oldest of the silent ones is reset, because it is the least
- * likely to send.  Each has one startup buffer and the time limit of RFC 5044, section 7.1.2,
- * rule 8.
+ * At most 'backlog' are requested, and OTHERS_MAX silent or waiting: unknown peers that connect and
+ * send nothing exclude nobody, and many honest ones may connect at once.  Beyond that limit the
+ * oldest of the silent ones is reset, because it is the least likely to send.  Each has one startup
+ * buffer and the time limit of RFC 5044, section 7.1.2, rule 8.
  *
- * While verbs have 'backlog' Requests to answer, the network is asked to delay new connections, as
- * a TCP with a full queue does: the peer sends its SYN again.  Those already established wait here,
- * as long as verbs may take for an answer.
+ * While verbs have 'backlog' Requests to answer, or others wait, the network is asked to delay new
+ * connections, as a TCP with a full queue does: the peer sends its SYN again.  Those already
+ * established wait here, as long as verbs may take for an answer.
  */
 #include <glib.h>
 
 #include "proto/conn.h"
 
-enum { SILENT_MIN = 1024 };
+enum { OTHERS_MAX = 1024 };
 
 static void append(struct conn_list *l, struct sg_conn *c)
 {
@@ -39,19 +38,9 @@ static void unlink_conn(struct conn_list *l, struct sg_conn *c)
     l->count--;
 }
 
-static struct sg_conn *oldest(const struct sg_engine_listener *l, enum conn_accept_state what)
-{
-    struct sg_conn *c = l->others.first;
-
-    while (c && c->accept.state != what) {
-        c = c->accept.next;
-    }
-    return c;
-}
-
 static bool full(const struct sg_engine_listener *l)
 {
-    return l->requested.count >= l->backlog;
+    return l->in[ACCEPT_REQUESTED].count >= l->backlog;
 }
 
 /* Can verbs take one more Request? */
@@ -62,13 +51,27 @@ static bool has_room(const struct sg_engine_listener *l)
     return !full(l) && (!ops->request_room || ops->request_room(l->user));
 }
 
-/* The number of Requests that verbs have to answer has changed. */
-static void tell_net(struct sg_engine_listener *l, bool was_full)
+/* The number of Requests in a state has changed. */
+static void tell_net(struct sg_engine_listener *l)
 {
     struct sg_stream_net *net = l->e->net;
+    bool pause = full(l) || l->in[ACCEPT_WAITING].first;
 
-    if (net->ops->pause && l->l && full(l) != was_full) {
-        net->ops->pause(net, l->l, full(l));
+    if (net->ops->pause && l->l && pause != l->paused) {
+        net->ops->pause(net, l->l, pause);
+        l->paused = pause;
+    }
+}
+
+static void enter(struct sg_conn *c, enum conn_accept_state state)
+{
+    struct sg_engine_listener *l = c->accept.listener;
+
+    if (c->accept.state != state) {
+        unlink_conn(&l->in[c->accept.state], c);
+        append(&l->in[state], c);
+        c->accept.state = state;
+        tell_net(l);
     }
 }
 
@@ -76,39 +79,28 @@ bool listener_may_request(struct sg_conn *c)
 {
     struct sg_engine_listener *l = c->accept.listener;
 
-    bool was_full = full(l);
-
     if (!has_room(l)) {
-        l->e->deferred |= !was_full;
-        c->accept.state = ACCEPT_WAITING;
+        l->e->deferred |= !full(l);
+        enter(c, ACCEPT_WAITING);
         timers_request_here(c);
         return false;
     }
-    unlink_conn(&l->others, c);
-    append(&l->requested, c);
-    c->accept.state = ACCEPT_REQUESTED;
-    tell_net(l, was_full);
+    enter(c, ACCEPT_REQUESTED);
     return true;
 }
 
 void listener_leave(struct sg_conn *c)
 {
     struct sg_engine_listener *l = c->accept.listener;
-    bool was_full;
 
     if (!l) {
         return;
     }
     c->accept.listener = NULL;
-    if (c->accept.state != ACCEPT_REQUESTED) {
-        unlink_conn(&l->others, c);
-        return;
-    }
-    was_full = full(l);
-    unlink_conn(&l->requested, c);
-    tell_net(l, was_full);
-    if (oldest(l, ACCEPT_WAITING)) { /* deferred: verbs have not counted their answer yet */
-        l->e->admit_due = true;
+    unlink_conn(&l->in[c->accept.state], c);
+    tell_net(l);
+    if (c->accept.state == ACCEPT_REQUESTED && l->in[ACCEPT_WAITING].first) {
+        l->e->admit_due = true; /* deferred: verbs have not counted their answer yet */
         l->e->host->ops->kick(l->e->host->opaque);
     }
 }
@@ -122,7 +114,7 @@ void sg_engine_admit(struct sg_engine *e)
     }
 }
 
-/* Passes waiting Requests to verbs, the oldest connection first. */
+/* Passes waiting Requests to verbs, the one that has waited longest first. */
 void listener_admit(struct sg_engine *e)
 {
     struct sg_engine_listener *l;
@@ -133,12 +125,12 @@ void listener_admit(struct sg_engine *e)
     }
     e->admit_due = false;
     for (l = e->listeners; l; l = l->next) {
-        while (has_room(l) && (c = oldest(l, ACCEPT_WAITING)) != NULL) {
+        while ((c = l->in[ACCEPT_WAITING].first) != NULL && has_room(l)) {
             conn_enter(c);
             c->wire->take_request(c);
             conn_leave(c);
         }
-        e->deferred |= !full(l) && !has_room(l);
+        e->deferred |= c && !full(l);
     }
 }
 
@@ -150,8 +142,8 @@ static bool accepted(void *user, struct sg_stream *s)
     if (l->e->stopped) {
         return false;
     }
-    if (l->others.count >= SG_MAX(l->backlog, SILENT_MIN)) {
-        c = oldest(l, ACCEPT_SILENT);
+    if (l->in[ACCEPT_SILENT].count + l->in[ACCEPT_WAITING].count >= OTHERS_MAX) {
+        c = l->in[ACCEPT_SILENT].first;
         if (!c) {
             return false;
         }
@@ -164,7 +156,7 @@ static bool accepted(void *user, struct sg_stream *s)
     }
     c->stream = s;
     c->accept.listener = l;
-    append(&l->others, c);
+    append(&l->in[ACCEPT_SILENT], c);
     s->events = &conn_events;
     s->user = c;
     conn_set_state(c, CONN_WAIT_REQUEST);
@@ -202,14 +194,14 @@ struct sg_engine_listener *sg_engine_listen(struct sg_engine *e, const struct sg
 void sg_engine_unlisten(struct sg_engine_listener *l)
 {
     struct sg_engine *e = l->e;
+    unsigned state;
 
     e->net->ops->unlisten(e->net, l->l);
     l->l = NULL;
-    while (l->others.first) {
-        conn_kill(l->others.first);
-    }
-    while (l->requested.first) {
-        conn_kill(l->requested.first);
+    for (state = ACCEPT_SILENT; state < ACCEPT_STATES; state++) {
+        while (l->in[state].first) {
+            conn_kill(l->in[state].first);
+        }
     }
     if (l->prev) {
         l->prev->next = l->next;
