@@ -119,12 +119,6 @@ static int sgh_set_addr(struct sgh_dev *dev, const struct sgh_net_addr *a, u8 op
 	return sgh_admin(dev, SG_ADMIN_SET_ADDR, &cmd, sizeof(cmd), NULL);
 }
 
-/* A command may succeed later although nothing changes: the adapter had no memory for it. */
-static bool sgh_net_passing(int error)
-{
-	return error == -ENOMEM || error == -EAGAIN || error == -EBUSY;
-}
-
 /*
  * Addresses found so far, at most as many of each kind as the adapter takes.  If there are too
  * many, those that the adapter has come first: a new one must not end connections of another.
@@ -344,10 +338,10 @@ static bool sgh_add_addr(struct sgh_dev *dev, const struct sgh_net_addr *a)
 		return false;
 	ret = sgh_set_addr(dev, a, SG_ADDR_ADD);
 	if (ret) {
-		/* It is tried again at the next change, or soon. */
+		/* It is tried again at the next change, without memory soon. */
 		dev_warn_ratelimited(&dev->pdev->dev, "address of family %u refused: %d\n",
 				     a->addr.family, ret);
-		if (sgh_net_passing(ret))
+		if (ret == -ENOMEM)
 			sgh_net_retry(dev);
 		return true;
 	}
@@ -379,7 +373,7 @@ static void sgh_apply_addrs(struct sgh_dev *dev, struct sgh_found *want)
 
 		if (!a->addr.family || sgh_addr_find(a, want->known, want->num_known))
 			continue;
-		if (sgh_net_passing(sgh_set_addr(dev, a, SG_ADDR_DEL))) {
+		if (sgh_set_addr(dev, a, SG_ADDR_DEL) == -ENOMEM) {
 			sgh_net_retry(dev);
 			continue;
 		}
@@ -422,7 +416,7 @@ static void sgh_apply_mtu(struct sgh_dev *dev, u32 mtu)
 		dev_warn_ratelimited(&dev->pdev->dev, "MTU %u refused: %d\n", mtu, ret);
 	else
 		WRITE_ONCE(dev->mtu, mtu);
-	if (sgh_net_passing(ret))
+	if (ret == -ENOMEM)
 		sgh_net_retry(dev);
 }
 
