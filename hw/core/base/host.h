@@ -37,7 +37,7 @@ struct sg_pm_who {
 };
 
 /* Which of the guest's processors makes the access that the core works on. */
-enum { SG_WHERE_STACK = 2048 };
+enum { SG_WHERE_STACK = 4096 };
 struct sg_where {
     uint32_t cpu;
     uint64_t pc; /* of the instruction */
