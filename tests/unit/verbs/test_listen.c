@@ -79,10 +79,19 @@ static void places_come_back(void)
     end();
 }
 
+/* The number of a listener of side 1 at PORT. */
+static uint32_t listen_with(uint32_t backlog)
+{
+    struct sg_cmd_listen c = { .hdr.opcode = SG_ADMIN_LISTEN };
+
+    c.local = md_addr(&pair.side[1].at, PORT);
+    sg_put_le32(&c.backlog, backlog);
+    return md_make(&pair.side[1].md, &c, sizeof(c));
+}
+
 /* As many unanswered requests as the backlog says, and not one more. */
 static void backlog_is_exact(void)
 {
-    struct sg_cmd_listen c = { .hdr.opcode = SG_ADMIN_LISTEN };
     struct sg_cmd_connect k = { .hdr.opcode = SG_ADMIN_CONNECT };
     unsigned i, asked = 0;
     struct sg_eqe e;
@@ -90,9 +99,7 @@ static void backlog_is_exact(void)
 
     pair_start(&pair, NULL, NULL);
     pair_open(&pair, NULL);
-    c.local = md_addr(&pair.side[1].at, PORT);
-    sg_put_le32(&c.backlog, BACKLOG);
-    l = md_make(&pair.side[1].md, &c, sizeof(c));
+    l = listen_with(BACKLOG);
     make_extra(BACKLOG + 2);
     for (i = 0; i < BACKLOG + 2; i++) {
         sg_put_le32(&k.qpn, extra[i].qpn);
@@ -180,7 +187,6 @@ static void requests_wait_for_the_driver(void)
     static struct unknown_peer who[MANY];
     uint8_t request[] = "MPA ID Req Frame\x40\x01\x00\x00";
     const struct iovec iov = { .iov_base = request, .iov_len = 20 };
-    struct sg_cmd_listen c = { .hdr.opcode = SG_ADMIN_LISTEN };
     struct sg_endpoint to;
     struct sg_stream_net *net;
     enum sg_stream_end why;
@@ -190,9 +196,7 @@ static void requests_wait_for_the_driver(void)
 
     pair_start(&pair, NULL, NULL);
     pair_open(&pair, NULL);
-    c.local = md_addr(&pair.side[1].at, PORT);
-    sg_put_le32(&c.backlog, MANY);
-    l = md_make(&pair.side[1].md, &c, sizeof(c));
+    l = listen_with(MANY);
     to = pair.side[1].at;
     to.port = PORT;
     net = sg_mem_switch_port(pair.sw, &(struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, 9 } });

@@ -33,9 +33,9 @@ from launcher.errors import EXEC_FAILED, TIMEOUT, LabError  # noqa: E402
 from launcher.state import LabFolder  # noqa: E402
 
 DEBUG = os.environ.get("STAGHORN_KERNEL") == "debug"
-SLOW = options.DEBUG_PATIENCE if DEBUG else 1  # factor of all time limits
+SLOW = options.DEBUG_PATIENCE if DEBUG else 1  # how much longer everything takes
 UP_LIMIT = 280 * SLOW  # seconds; other work may share the machine
-BUSY = 2 * SLOW  # factor of the limits of waiting that cases give
+BUSY = 2 * SLOW  # factor of the time limits that cases give, for the same reason
 
 _state = None
 _labs = []

@@ -12,13 +12,10 @@ import struct
 import time
 
 import labtest
+from rdmatest import rdma
 from ulptest import ProgramCase, wait_for
 
 LIMIT = 240  # seconds; other work may share the machine
-# The server listens twice, and its client does not wait for the second time; a client that is
-# refused ends, or dies.  Both then start again.
-TOO_EARLY = r"REJECTED.*-111|Connection refused"
-RACES = 8
 MAC = "02:00:00:00:00:01"
 GID = ("-x", "1", "-u", "20")  # 34 seconds to find each other, instead of 4
 CM = ("-R",)
@@ -137,7 +134,7 @@ class Perftest(ProgramCase):
     def both(self, *run):
         """Status and output of client and server, which are not those of a client that was too
         early."""
-        for _ in range(RACES):
+        for _ in range(rdma.CONNECT_TRIES):
             sides = self.both_once(*run)
             if not self.too_early(*sides[0]):
                 break
@@ -145,8 +142,8 @@ class Perftest(ProgramCase):
 
     @staticmethod
     def too_early(status, output):
-        """Whether the client was refused because its server did not listen yet."""
-        return bool(status and re.search(TOO_EARLY, output))
+        """Whether the client was refused because its server did not listen for the second time."""
+        return bool(status and re.search(rdma.REFUSED, output))
 
     def both_once(self, tool, *options):
         """Starts the client when the server listens; returns status and output of both."""
