@@ -258,7 +258,7 @@ void sg_dom_log_unpack_config(const struct sg_persist_event *e, struct sg_persis
 
 /* ---- pool.c ---- */
 
-enum { SG_DOM_CHUNK = 1024 };
+enum { SG_DOM_CHUNK = 64 };
 void sg_dom_pool_init(struct pool *pool, uint32_t element_size);
 void sg_dom_pool_fini(struct pool *pool);
 uint32_t sg_dom_pool_grow(struct pool *pool);

@@ -24,13 +24,12 @@ struct sg_persist_report *sg_dom_report_new(struct sg_persist *p,
         .armed = p->armed_hit,
         .arm = p->arm,
         .acknowledged = p->acknowledged,
-        .rows = g_new(struct sg_persist_loss, SG_PERSIST_REPORT_ROWS),
-        .recent = g_new(struct sg_persist_event, SG_PERSIST_REPORT_EVENTS),
     };
     sg_persist_log_bounds(p, &oldest, &newest);
     if (newest >= SG_PERSIST_REPORT_EVENTS + oldest) {
         oldest = newest - SG_PERSIST_REPORT_EVENTS + 1;
     }
+    r->recent = g_new(struct sg_persist_event, newest - oldest + 1);
     for (uint64_t seq = oldest; seq && seq <= newest; seq++) {
         r->recent[r->recent_count++] = p->log[seq & p->log_mask];
     }
@@ -84,6 +83,10 @@ void sg_dom_report_add(struct sg_persist *p, struct sg_persist_report *r,
         last->stores += row.stores;
         last->stores_kept += row.stores_kept;
     } else if (r->row_count < SG_PERSIST_REPORT_ROWS) {
+        if (!(r->row_count & (r->row_count - 1))) {
+            /* It is full: its size is 0, or the power of two that row_count has reached. */
+            r->rows = g_renew(struct sg_persist_loss, r->rows, SG_MAX(2 * r->row_count, 1u));
+        }
         r->rows[r->row_count++] = row;
     } else {
         r->rows_omitted++;
