@@ -7,7 +7,8 @@
 #   src-linux            Debian's source of the guest's kernel, without files that the configuration
 #                        never compiles
 #   guest-debug-kernel   kernel and modules of debug.config, and the files to build modules with
-#   guest-debug-modules  our modules and those of tests, and a patched ib_isert, for that kernel
+#   guest-debug-modules  our modules and those of tests, and ib_isert, ib_srp and ksmbd with a patch
+#                        each, for that kernel
 #   guest-debug-overlay  all modules, as the overlay of the image
 #
 # The machine's own compiler compiles everything, which takes half an hour on two processors the
@@ -19,8 +20,11 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 config=$SG_TOP/tools/guest/debug.config
 programs=$SG_TOP/tests/guest-programs
-# Without this patch each response of an iSER target is a report.
+# Without these patches each response of an iSER target and of an SMB server is a report, and the
+# loss of an SRP target under traffic is one.
 isert_patch=$SG_TOP/docs/upstream/linux-0007-isert-sync-unmapped.patch
+srp_patch=$SG_TOP/docs/upstream/linux-0008-srp-completion-outlives-request.patch
+ksmbd_patch=$SG_TOP/docs/upstream/linux-0009-ksmbd-unmap-as-mapped.patch
 # The result contains neither builder nor time, so that the compiler's cache serves all clones.
 export KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=staghorn KBUILD_BUILD_HOST=staghorn
 
@@ -66,6 +70,16 @@ build_module() {
     cp "$1/$2.ko" "$SG_OUT/"
 }
 
+# patched_module FOLDER NAME PATCH: a module of the kernel's own, with a patch of docs/upstream.  The
+# parent's files come along, because some modules include them.
+patched_module() {
+    local work=$SG_OUT/work/linux
+    mkdir -p "$work/$(dirname "$1")"
+    cp -r "$(sg_product src-linux)/src/$(dirname "$1")/." "$work/$(dirname "$1")"
+    patch -s -p1 -d "$work" < "$3"
+    build_module "$work/$1" "$2"
+}
+
 make_modules() {
     local work=$SG_OUT/work
     mkdir -p "$work/guest-driver" "$work/include"
@@ -77,9 +91,11 @@ make_modules() {
     build_module "$work/kmpe" kmpe
     cp -r "$programs/kernel-faults" "$work/debug"
     build_module "$work/debug" sg_fault
-    cp -r "$(sg_product src-linux)/src/drivers/infiniband/ulp/isert" "$work/isert"
-    patch -s -p5 -d "$work/isert" < "$isert_patch"
-    build_module "$work/isert" ib_isert
+    patched_module drivers/infiniband/ulp/isert ib_isert "$isert_patch"
+    patched_module drivers/infiniband/ulp/srp ib_srp "$srp_patch"
+    mkdir -p "$work/linux/fs/nls"
+    cp "$(sg_product src-linux)"/src/fs/nls/*.h "$work/linux/fs/nls/"
+    patched_module fs/smb/server ksmbd "$ksmbd_patch"
     rm -rf "$work"
 }
 
@@ -90,7 +106,7 @@ make_overlay() {
     mkdir -p "$folder"
     cp -r "$(sg_product guest-debug-kernel)/modules/." "$folder"
     mkdir "$folder/updates"
-    cp "$(sg_product guest-debug-modules)"/{staghorn,ib_isert}.ko "$folder/updates/"
+    cp "$(sg_product guest-debug-modules)"/{staghorn,ib_isert,ib_srp,ksmbd}.ko "$folder/updates/"
     mkdir "$root/overlay/boot"
     cp "$(sg_product guest-debug-kernel)/build/.config" "$root/overlay/boot/config-$version"
     ln -s usr/lib "$root/overlay/lib"
@@ -129,11 +145,11 @@ sg_step guest-debug-kernel "compiling Linux with its checkers on" "@$(sg_product
     "$config" "@$(gcc --version | head -n 1)" @debug-kernel-1 -- make_kernel
 sg_step guest-debug-modules "compiling our modules for it" "@$(sg_product guest-debug-kernel)" \
     "$SG_TOP/guest-driver/kernel" "$SG_TOP/include/staghorn" "$programs/kernel-mpe" \
-    "$programs/kernel-faults" "$programs/mpe/mpe_wire.h" "$isert_patch" @debug-modules-2 \
-    -- make_modules
+    "$programs/kernel-faults" "$programs/mpe/mpe_wire.h" "$isert_patch" "$srp_patch" \
+    "$ksmbd_patch" @debug-modules-3 -- make_modules
 [ "$only" != driver ] || exit 0
 sg_step guest-debug-overlay "packing its modules" "@$(sg_product guest-debug-kernel)" \
-    "@$(sg_product guest-debug-modules)" @debug-overlay-3 -- make_overlay
+    "@$(sg_product guest-debug-modules)" @debug-overlay-4 -- make_overlay
 sg_local guest-debug-links "linking the debug kernel" "@$(sg_product guest-debug-kernel)" \
     "@$(sg_product guest-debug-modules)" "@$(sg_product guest-debug-overlay)" \
     "@$(sg_product guest-boot)" "@$(sg_product guest-overlay)" "@$SG_BUILD" @debug-links-1 \
