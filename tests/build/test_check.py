@@ -122,6 +122,25 @@ def order__longest_first(folder):
 
 
 @case
+def order__after_a_time_limit(folder):
+    """those that were not started start first next time; ties are another order with each salt"""
+    programs = [check.Program(name, "full", []) for name in ("short", "late", "long")]
+    for program, seconds in zip(programs, (1, 5, 7)):
+        program.seconds = seconds
+    check.note_seconds(programs, folder)
+    programs[1].seconds, programs[1].late = 0, True
+    check.note_seconds(programs, folder)
+    check.longest_first(programs, folder)
+    assert [p.name for p in programs] == ["late", "long", "short"], programs
+    programs = [check.Program("p%d" % i, "full", []) for i in range(20)]
+    orders = []
+    for salt in ("a", "b", "a"):
+        check.longest_first(programs, folder / "none", salt=salt)
+        orders.append([p.name for p in programs])
+    assert orders[0] == orders[2] != orders[1], orders
+
+
+@case
 def order__of_a_clean_clone(folder):
     """a build folder that knows no times takes those of the cache, where all runs note them"""
     clone, cache = folder / "clone", folder / "cache"
