@@ -7,8 +7,8 @@
 #   src-linux            Debian's source of the guest's kernel, without files that the configuration
 #                        never compiles
 #   guest-debug-kernel   kernel and modules of debug.config, and the files to build modules with
-#   guest-debug-modules  our modules and those of tests, and ib_isert, ib_srp and ksmbd with a patch
-#                        each, for that kernel
+#   guest-debug-modules  our modules and those of tests, and ib_isert, ib_srp, ksmbd and cifs with a
+#                        patch each, for that kernel
 #   guest-debug-overlay  all modules, as the overlay of the image
 #
 # The machine's own compiler compiles everything, which takes half an hour on two processors the
@@ -20,11 +20,12 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 config=$SG_TOP/tools/guest/debug.config
 programs=$SG_TOP/tests/guest-programs
-# Without these patches each response of an iSER target and of an SMB server is a report, and the
-# loss of an SRP target under traffic is one.
+# Without these patches each response of an iSER target and of an SMB server is a report, the loss
+# of an SRP target under traffic is one, and an SMB client whose server is lost may hang.
 isert_patch=$SG_TOP/docs/upstream/linux-0007-isert-sync-unmapped.patch
 srp_patch=$SG_TOP/docs/upstream/linux-0008-srp-completion-outlives-request.patch
 ksmbd_patch=$SG_TOP/docs/upstream/linux-0009-ksmbd-unmap-as-mapped.patch
+cifs_patch=$SG_TOP/docs/upstream/linux-0010-cifs-receives-after-failure.patch
 # The result contains neither builder nor time, so that the compiler's cache serves all clones.
 export KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=staghorn KBUILD_BUILD_HOST=staghorn
 
@@ -96,6 +97,7 @@ make_modules() {
     mkdir -p "$work/linux/fs/nls"
     cp "$(sg_product src-linux)"/src/fs/nls/*.h "$work/linux/fs/nls/"
     patched_module fs/smb/server ksmbd "$ksmbd_patch"
+    patched_module fs/smb/client cifs "$cifs_patch"
     rm -rf "$work"
 }
 
@@ -106,7 +108,7 @@ make_overlay() {
     mkdir -p "$folder"
     cp -r "$(sg_product guest-debug-kernel)/modules/." "$folder"
     mkdir "$folder/updates"
-    cp "$(sg_product guest-debug-modules)"/{staghorn,ib_isert,ib_srp,ksmbd}.ko "$folder/updates/"
+    cp "$(sg_product guest-debug-modules)"/{staghorn,ib_isert,ib_srp,ksmbd,cifs}.ko "$folder/updates/"
     mkdir "$root/overlay/boot"
     cp "$(sg_product guest-debug-kernel)/build/.config" "$root/overlay/boot/config-$version"
     ln -s usr/lib "$root/overlay/lib"
@@ -146,7 +148,7 @@ sg_step guest-debug-kernel "compiling Linux with its checkers on" "@$(sg_product
 sg_step guest-debug-modules "compiling our modules for it" "@$(sg_product guest-debug-kernel)" \
     "$SG_TOP/guest-driver/kernel" "$SG_TOP/include/staghorn" "$programs/kernel-mpe" \
     "$programs/kernel-faults" "$programs/mpe/mpe_wire.h" "$isert_patch" "$srp_patch" \
-    "$ksmbd_patch" @debug-modules-3 -- make_modules
+    "$ksmbd_patch" "$cifs_patch" @debug-modules-3 -- make_modules
 [ "$only" != driver ] || exit 0
 sg_step guest-debug-overlay "packing its modules" "@$(sg_product guest-debug-kernel)" \
     "@$(sg_product guest-debug-modules)" @debug-overlay-4 -- make_overlay
