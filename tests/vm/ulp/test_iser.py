@@ -4,8 +4,6 @@
 
 The adapter listens on the portal's port, so iSCSI over TCP cannot be reached at the same address
 and port: the port decides what is RDMA, as with all iWARP adapters."""
-import re
-
 import labtest
 import programs
 import ulptest
