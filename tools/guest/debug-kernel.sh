@@ -71,8 +71,8 @@ build_module() {
     cp "$1/$2.ko" "$SG_OUT/"
 }
 
-# patched_module FOLDER NAME PATCH: a module of the kernel's own, with a patch of docs/upstream.  The
-# parent's files come along, because some modules include them.
+# patched_module FOLDER NAME PATCH: a module of the kernel's own, with a patch of docs/upstream.
+# The parent's files come along, because some modules include them.
 patched_module() {
     local work=$SG_OUT/work/linux
     mkdir -p "$work/$(dirname "$1")"
@@ -108,7 +108,8 @@ make_overlay() {
     mkdir -p "$folder"
     cp -r "$(sg_product guest-debug-kernel)/modules/." "$folder"
     mkdir "$folder/updates"
-    cp "$(sg_product guest-debug-modules)"/{staghorn,ib_isert,ib_srp,ksmbd,cifs}.ko "$folder/updates/"
+    cp "$(sg_product guest-debug-modules)"/{staghorn,ib_isert,ib_srp,ksmbd,cifs}.ko \
+        "$folder/updates/"
     mkdir "$root/overlay/boot"
     cp "$(sg_product guest-debug-kernel)/build/.config" "$root/overlay/boot/config-$version"
     ln -s usr/lib "$root/overlay/lib"
