@@ -285,6 +285,17 @@ class ConsumerCase(ProgramCase):
         running.finish()
         self.check_same(target)
 
+    def check_gone(self, target, error, given_up=lambda: None):
+        """The server's power is cut under traffic and stays off: fio ends with this error, and
+        given_up() returns.  The server is on again afterwards, whatever happened."""
+        running = Running(self.lab, target)
+        self.cut()
+        try:
+            self.assertRegex(running.end(), error)
+            given_up()
+        finally:
+            self.on()
+
 
 class FileCase(ConsumerCase):
     """Cases of a client that mounts a folder of the server; targets are files in it."""

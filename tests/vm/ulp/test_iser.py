@@ -148,11 +148,7 @@ class Iser(ulptest.DiskCase):
     def test_target_gone(self):
         """A target that stays away: errors in bounded time"""
         disk = self.login(replacement=5, noop=3)
-        running = ulptest.Running(self.lab, disk)
-        self.cut()
-        output = running.end()
-        self.assertRegex(output, r"err= *[1-9]|Input/output error")
-        self.on()
+        self.check_gone(disk, r"err= *[1-9]|Input/output error")
 
 
 if __name__ == "__main__":

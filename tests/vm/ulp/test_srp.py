@@ -162,11 +162,7 @@ class Srp(ulptest.DiskCase):
     def test_target_gone(self):
         """A target that stays away: errors in bounded time"""
         disk = self.login(fast_fail="5", loss="10")
-        running = ulptest.Running(self.lab, disk)
-        self.cut()
-        output = running.end()
-        self.assertRegex(output, r"err= *[1-9]|Input/output error|No such device")
-        self.on()
+        self.check_gone(disk, r"err= *[1-9]|Input/output error|No such device")
 
 
 if __name__ == "__main__":
