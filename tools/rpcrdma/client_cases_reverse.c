@@ -4,6 +4,8 @@
 
 enum { CALLBACK_VERSION = 1, CB_NULL = 0, CB_COMPOUND = 1, UNKNOWN_PROC = 99, AT_ONCE_MAX = 4 };
 
+enum { FIRST_PART = 6 }; /* of the waiting time: nothing but the client's own rules delays it */
+
 /* Makes the Call of that procedure; false: it could not be sent, and the verdict has that. */
 static bool call(struct rr_client *c, uint32_t xid, uint32_t proc)
 {
@@ -25,10 +27,10 @@ static bool call(struct rr_client *c, uint32_t xid, uint32_t proc)
     return rr_client_call(c, sg_span_of(s->octets, s->len), false) || rr_client_lost(c);
 }
 
-/* Waits until all Calls to the client are answered. */
-static bool all_answered(struct rr_client *c)
+/* Waits until all Calls to the client are answered, at most so long. */
+static bool answered_within(struct rr_client *c, unsigned ms)
 {
-    gint64 end = rr_client_now(c) + 1000 * (gint64)c->o->wait_ms;
+    gint64 end = rr_client_now(c) + 1000 * (gint64)ms;
     unsigned open;
 
     do {
@@ -44,23 +46,43 @@ static bool all_answered(struct rr_client *c)
         }
     } while (rr_client_now(c) < end);
     rr_find(rr_client_findings(c), c->rule, "%u Calls to the client got no Reply within %u ms",
-            open, c->o->wait_ms);
+            open, ms);
     return false;
 }
 
-/*
- * A client with callbacks, which is in the midst of a Call.  Those of the upstream would take
- * credits: what is open is answered first, and others wait for the case.
- */
-static struct rr_pending *midst(struct rr_client *c)
+static bool all_answered(struct rr_client *c)
 {
-    struct rr_pending *p = rr_client_victim(c, rr_is_harmless, "Call");
+    return answered_within(c, c->o->wait_ms);
+}
+
+static bool is_any(const struct rr_client *c, const struct rr_pending *p)
+{
+    return true;
+}
+
+/* The next Call of a client that has callbacks; NULL: the verdict says why not. */
+static struct rr_pending *next_call(struct rr_client *c, bool (*wants)(const struct rr_client *c,
+                                                                       const struct rr_pending *p))
+{
+    struct rr_pending *p = rr_client_victim(c, wants, "Call");
 
     if (p && !c->callback) {
         snprintf(c->verdict->skipped, sizeof(c->verdict->skipped),
                  "the client has announced no callbacks on this connection");
         return NULL;
     }
+    return p;
+}
+
+/*
+ * A client with callbacks, which is in the midst of a Call.  It has got a Reply on this connection
+ * before: what a client does without one is a case of its own.  Calls of the upstream would take
+ * credits: what is open is answered first, and others wait for the case.
+ */
+static struct rr_pending *midst(struct rr_client *c)
+{
+    struct rr_pending *p = rr_client_settle(c, 1) ? next_call(c, rr_is_harmless) : NULL;
+
     c->own_calls = true;
     if (!p || !all_answered(c)) {
         return NULL;
@@ -95,6 +117,24 @@ static void reverse(struct rr_client *c)
     if (p && call(c, g_random_int(), c->arg)) {
         finish(c, p, c->arg != UNKNOWN_PROC);
     }
+}
+
+/*
+ * Before the first Reply on a connection.  The client has used the only credit for its own Calls
+ * that it has then; that must not keep it from answering those of the server.
+ */
+static void reverse_first(struct rr_client *c)
+{
+    struct rr_pending *p;
+
+    c->own_calls = c->hold = true;
+    p = next_call(c, is_any);
+    if (!p || !call(c, g_random_int(), CB_NULL)) {
+        return;
+    }
+    answered_within(c, c->o->wait_ms / FIRST_PART);
+    rr_client_release(c);
+    finish(c, p, true);
 }
 
 /* XIDs are those of the caller: each side may use the same ones. */
@@ -135,6 +175,8 @@ static const struct rr_client_case cases[] = {
       reverse, .arg = UNKNOWN_PROC },
     { "client-reverse-xid", "a Call of the server may have the XID of one of the client", RPC_22,
       same_xid },
+    { "client-reverse-first", "a Call of the server is answered before the first Reply", RPC_22,
+      reverse_first, .fresh = true },
     { "client-reverse-many", "as many Calls of the server as the client grants", RPC_03,
       reverse_credits },
 };

@@ -15,7 +15,7 @@ import ulptest
 from rdmatest import exports
 from ulptest import CLIENT, SERVER
 
-CASES = 42
+CASES = 43
 PORT = 20051
 # Cases in which Linux's client breaks a rule, and the rules.
 LINUX_BREAKS = {
@@ -23,6 +23,7 @@ LINUX_BREAKS = {
     "client-full-reply-1024": {"RPC-06"},
     "client-other-chunk": {"RPC-37"},
     "client-no-message": {"RPC-37"},
+    "client-reverse-first": {"RPC-22"},
 }
 # Likewise, but not in each run: on a connection that it has made anew, Linux's client repeats all
 # Calls that are open, without waiting for the first Reply.  How many are open when a connection
