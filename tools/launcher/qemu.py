@@ -9,6 +9,9 @@ KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=4 rdinit=/init panic=-1 mitigations=off no_timer_check "
     "random.trust_cpu=on nowatchdog"
 )
+# Linux compares the TSC with timers whose interrupts are late on a busy host, and gives it up for one
+# that costs an access to an I/O port.  TCG's TSC is as steady as the host's.
+TCG_ARGUMENTS = "tsc=reliable"
 # The guest's init stops before it configures the network (snapshot.py).  Both are needed: the
 # machine that resumes does not have the second, so a kernel that it starts by kexec, with the same
 # command line, does not stop.
@@ -28,6 +31,7 @@ def guest_arguments(lab, name):
     hosts = ",".join("%s:%s" % (other, state["addr"]) for other, state in lab["vms"].items())
     return "%s sg.name=%s sg.addr=%s sg.addr6=%s sg.mtu=%d sg.mac=%s sg.rdma=%s sg.hosts=%s" % (
         KERNEL_ARGUMENTS
+        + (" " + TCG_ARGUMENTS if lab["accel"] == "tcg" else "")
         + (" " + DEBUG_ARGUMENTS if options.is_slow(lab) else "")
         + _own_arguments(lab)
         + iommu.kernel_arguments(vm),
