@@ -23,5 +23,9 @@ void sg_dom_segments_early(struct sg_persist *p, uint64_t addr, uint64_t len);
 void sg_dom_segments_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
 void sg_dom_segments_noted(struct sg_persist *p, const struct sg_persist_source *source,
                            const struct sg_persist_flush_note *note);
+/* All pieces under way, by queue; the caller frees the array. */
+GPtrArray *sg_dom_segments_under_way(const struct sg_persist *p);
+/* Of each piece what x->arrives says, in the order of the inputs. */
+void sg_dom_segments_arrive(struct sg_persist *p);
 
 #endif
