@@ -17,15 +17,17 @@ enum { WAIT_MOST = 256 };
 
 static uint32_t all_of_it(void *opaque, const struct sg_persist_choice *q)
 {
-    return q->n - 1;
+    return q->what == SG_PERSIST_CHOICE_STOP ? 0 : q->n - 1;
 }
 
 /* The answers that are tried, and 0 to whatever is asked behind them. */
 static uint32_t tried(void *opaque, const struct sg_persist_choice *q)
 {
     struct sg_crash_past *past = opaque;
-    struct early_answer new = { .n = q->n };
+    bool too_many = q->what == SG_PERSIST_CHOICE_STOP && q->n > SG_CRASH_STOPS + 1;
+    struct early_answer new = { .n = too_many ? 1 : q->n };
 
+    past->left_out |= too_many;
     if (past->at == past->now->len) {
         g_array_append_val(past->now, new);
     }
@@ -128,15 +130,38 @@ static void keep_answers(struct sg_crash_past *past)
 
 /* ---- Dividing ---- */
 
-/* Where somebody stores by an event; 0: nobody does, or not beside data under way. */
-static bool divides(const struct sg_crash_pasts *x, const struct sg_crash_past *past,
-                    const struct sg_trace_event *e)
+static bool is_store(const struct sg_trace_event *e)
 {
-    bool stores =
-        e->kind == SG_TRACE_STORE || e->kind == SG_TRACE_OTHER_WRITE || e->kind == SG_TRACE_ATOMIC;
-    uint64_t len = e->kind == SG_TRACE_ATOMIC ? SG_PERSIST_ATOM : e->len;
+    return e->kind == SG_TRACE_STORE || e->kind == SG_TRACE_OTHER_WRITE ||
+           e->kind == SG_TRACE_ATOMIC;
+}
 
-    return stores && x->fork && sg_persist_posted_waits(past->p, e->addr, len);
+/* How many memories there may be if the event divides the past; 0: it does not. */
+static unsigned divides(const struct sg_crash_pasts *x, const struct sg_crash_past *past,
+                        const struct sg_trace_event *e)
+{
+    uint64_t len = e->kind == SG_TRACE_ATOMIC ? SG_PERSIST_ATOM : e->len;
+    uint32_t lines;
+
+    if (!x->fork) {
+        return 0;
+    }
+    if (is_store(e) && sg_persist_posted_waits(past->p, e->addr, len)) {
+        return SG_CRASH_PASTS;
+    }
+    lines = sg_crash_replay_stops(past->replay, e);
+    return lines && lines <= SG_CRASH_STOPS ? SG_CRASH_PASTS_MIXED : 0;
+}
+
+static bool has_room(const struct sg_crash_pasts *x, unsigned most)
+{
+    return (unsigned)__builtin_popcountll(x->taken) < most;
+}
+
+/* Not all orders: of data and a store, or of data that something proves. */
+static void count_left_out(struct sg_crash_pasts *x, const struct sg_trace_event *e)
+{
+    *(is_store(e) ? &x->limited : &x->mixed) += 1;
 }
 
 /* The next combination of answers; false: that was the last one. */
@@ -188,17 +213,17 @@ static void back_to_trunk(struct sg_crash_pasts *x)
 
 /* @before, which is not needed any more, with the next answers; NULL: they are at an end. */
 static const char *others(struct sg_crash_pasts *x, const struct sg_crash_past *first,
-                          struct sg_crash_past *before, const struct sg_trace_event *e,
-                          const char *name)
+                          struct sg_crash_past *before, unsigned most,
+                          const struct sg_trace_event *e, const char *name)
 {
     GArray *now = g_array_copy(first->now);
     const char *wrong = NULL;
 
     while (!wrong && next_answers(now)) {
-        struct sg_crash_past *past = x->taken != ~0ull ? past_copy(x, before) : NULL;
+        struct sg_crash_past *past = has_room(x, most) ? past_copy(x, before) : NULL;
 
         if (!past) {
-            x->limited++;
+            count_left_out(x, e);
             break;
         }
         g_array_append_vals(past->now, now->data, now->len);
@@ -212,14 +237,14 @@ static const char *others(struct sg_crash_pasts *x, const struct sg_crash_past *
     return wrong;
 }
 
-static const char *divide(struct sg_crash_pasts *x, guint i, const struct sg_trace_event *e,
-                          const char *name)
+static const char *divide(struct sg_crash_pasts *x, guint i, unsigned most,
+                          const struct sg_trace_event *e, const char *name)
 {
     struct sg_crash_past *past = sg_crash_past_at(x, i), *before = NULL;
     const char *wrong;
 
     leave_trunk(x);
-    if (x->taken != ~0ull) {
+    if (has_room(x, most)) {
         before = past_copy(x, past);
         if (x->all->len == 1) { /* what is placed later is added then */
             sg_persist_under_way(past->p, add_open, x);
@@ -227,9 +252,9 @@ static const char *divide(struct sg_crash_pasts *x, guint i, const struct sg_tra
     }
     wrong = past_event(past, e, name);
     if (!before && past->now->len) {
-        x->limited++;
+        count_left_out(x, e);
     } else if (before && !wrong) {
-        wrong = others(x, past, before, e, name);
+        wrong = others(x, past, before, most, e, name);
     }
     if (before) {
         x->taken &= ~(1ull << before->memory);
@@ -250,12 +275,17 @@ const char *sg_crash_pasts_event(struct sg_crash_pasts *x, const struct sg_trace
     for (guint i = 0; i < n && !wrong; i++) {
         struct sg_crash_past *past = sg_crash_past_at(x, i);
 
-        if (x->arrivals == SG_CRASH_ANY && divides(x, past, e)) {
-            wrong = divide(x, i, e, name);
+        unsigned most = x->arrivals == SG_CRASH_ANY ? divides(x, past, e) : 0;
+
+        past->left_out = false;
+        if (most) {
+            wrong = divide(x, i, most, e, name);
         } else {
             wrong = past_event(past, e, name);
+            past->left_out |= past->now->len != 0;
             keep_answers(past); /* nobody divides: all late */
         }
+        x->mixed += past->left_out;
     }
     if (x->all->len > 1 && (e->kind == SG_TRACE_PLACE || e->kind == SG_TRACE_ATOMIC_WRITE)) {
         add_open(x, e->addr, e->kind == SG_TRACE_PLACE ? e->len : SG_PERSIST_ATOM);

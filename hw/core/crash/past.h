@@ -8,6 +8,11 @@
  * many, each with a domain and memories of its own; and pasts that have become equal again, because
  * something proved what had been open, are one from then on.
  *
+ * Before an event proves data the domain asks the same of lines for which several segments have
+ * something: which of them came first.  Messages of many segments have many such lines, and to whom
+ * a promise was made that cannot matter; so pasts are divided there only if there are few lines and
+ * few pasts.
+ *
  * The first past is the one in which everything came as late as possible.
  *
  * Memory: of each past what its domain takes, its memories, and an octet for each event since there
@@ -22,7 +27,11 @@
 #include "crash/platform.h"
 #include "crash/replay.h"
 
-enum { SG_CRASH_PASTS = 64 };
+enum {
+    SG_CRASH_PASTS = 64,
+    SG_CRASH_PASTS_MIXED = 32, /* with those that an event divides which proves data */
+    SG_CRASH_STOPS = 2,        /* that event: of so many lines of several segments at most */
+};
 
 /*
  * Makes memories with number @to, at first or again, copies of those with number @from, and says
@@ -42,6 +51,7 @@ struct sg_crash_past {
     uint32_t asked; /* questions so far */
     GArray *now;    /* struct early_answer: those of the event at hand */
     guint at;
+    bool left_out; /* by the event at hand: orders of segments */
 };
 
 struct sg_crash_pasts {
@@ -54,6 +64,7 @@ struct sg_crash_pasts {
     unsigned most;                 /* pasts at a time, so far */
     uint64_t joined;               /* pasts that became equal to others */
     uint64_t limited;              /* divisions that the limit made incomplete */
+    uint64_t mixed;                /* events that proved data of which not all orders are there */
     /* Of the owner: */
     sg_crash_fork *fork; /* NULL: there is one past */
     void *opaque;

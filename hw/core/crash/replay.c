@@ -246,6 +246,32 @@ static const char *flush(struct sg_crash_replay *x, const struct sg_trace_event 
     return NULL;
 }
 
+uint32_t sg_crash_replay_stops(const struct sg_crash_replay *x, const struct sg_trace_event *e)
+{
+    uint64_t key = e->unit << 32 | e->qpn;
+    struct sg_persist_source who = source_of(e, SG_PERSIST_ADAPTER);
+    const struct flush_under_way *f;
+    struct sg_pm_op op = { .len = e->len, .flags = (uint32_t)e->arg };
+    uint32_t n;
+
+    switch (e->kind) {
+    case SG_TRACE_LOAD:
+    case SG_TRACE_MEDIA_READ:
+        return sg_persist_stops_at_load(x->p, e->addr, e->len);
+    case SG_TRACE_DMA_READ:
+        n = sg_persist_stops_at_load(x->p, e->addr, e->len);
+        return SG_MAX(n, sg_persist_stops_at_fence(x->p, (unsigned)e->unit));
+    case SG_TRACE_DEVICE_FENCE:
+    case SG_TRACE_ATOMIC:
+        return sg_persist_stops_at_fence(x->p, (unsigned)e->unit);
+    case SG_TRACE_FLUSH_END:
+        f = g_hash_table_lookup(x->flushes, &key);
+        return f ? sg_persist_stops_at_flush(x->p, &who, e->addr, &op, &f->note) : 0;
+    default:
+        return 0;
+    }
+}
+
 /* In one call, as the recorded one: a read ends at bad lines and leaves alone what follows. */
 static const char *media_read(struct sg_crash_replay *x, const struct sg_trace_event *e,
                               const char *name)

@@ -62,6 +62,12 @@ void sg_crash_replay_add(struct sg_crash_replay *x, uint8_t *visible, uint8_t *m
 const char *sg_crash_replay_event(struct sg_crash_replay *x, const struct sg_trace_event *e,
                                   const char *name);
 
+/*
+ * About how many lines of several segments would the domain ask before what the event proves
+ * arrives (sg_persist_stops_at_load() and others)?  Not of stores.
+ */
+uint32_t sg_crash_replay_stops(const struct sg_crash_replay *x, const struct sg_trace_event *e);
+
 struct sg_persist *sg_crash_replay_domain(struct sg_crash_replay *x);
 
 #endif

@@ -67,13 +67,25 @@ uint32_t sg_persist_queue_lines(const struct sg_persist *p, const struct sg_pers
 
 /*
  * With limits.exact and sets (segments.c): data in S0 and S1 may arrive at any instant, and it
- * matters whether that is before or behind somebody else's store to their line.  From now on the
- * domain asks before each such store, for each segment that has something for its lines:
- * SG_PERSIST_CHOICE_EARLY, with unit, qpn and addr as SG_PERSIST_CHOICE_SEGMENT; how many of its
- * atoms for them have arrived.  0 to each question, or @choose NULL: as late as possible.  All
- * answers, with all of the cut, lead to all images.  A clone does not ask; a log has no answers.
+ * matters whether that is before or behind somebody else's store to their line, and what else is
+ * for it.  From now on the domain asks before each such store, for each segment that has something
+ * for its lines: SG_PERSIST_CHOICE_EARLY, with unit, qpn and addr as SG_PERSIST_CHOICE_SEGMENT; how
+ * many of its atoms for them have arrived.  Before that, and before anything arrives because it is
+ * proved, it asks the same about lines for which several segments have something, one line after
+ * the other; if there are several lines, SG_PERSIST_CHOICE_STOP says before each which one is next,
+ * or 0 that it was enough.  0 to each question, or @choose NULL: as late as possible.  All answers,
+ * with all of the cut, lead to all images.  A clone does not ask; a log has no answers.
  */
 void sg_persist_arrivals(struct sg_persist *p, sg_persist_choose *choose, void *opaque);
+/*
+ * About how many lines of several segments would the domain ask at first, before what this event
+ * proves arrives?  A load of a range; a fence of a device, of any kind; the end of a Flush.
+ */
+uint32_t sg_persist_stops_at_load(struct sg_persist *p, uint64_t addr, uint64_t len);
+uint32_t sg_persist_stops_at_fence(struct sg_persist *p, unsigned device);
+uint32_t sg_persist_stops_at_flush(struct sg_persist *p, const struct sg_persist_source *source,
+                                   uint64_t addr, const struct sg_pm_op *op,
+                                   const struct sg_persist_flush_note *note);
 
 typedef void sg_persist_piece(void *opaque, uint64_t addr, uint64_t len);
 /* What is in S0 and S1, by segments; those in S0 first. */

@@ -101,8 +101,16 @@ struct piece {
     uint64_t addr, seq, due_ns;
     uint64_t settled; /* in S1: the newest event when it came there; in S0: SG_NEVER */
     uint32_t len;
-    uint32_t arrives; /* while segments.c looks for what arrives: so many of its first octets */
+    /* While segments.c and early.c look for what arrives: */
+    uint32_t arrives; /* so many of its first octets */
+    bool near;        /* they may come between what arrives, or what arrives brings them along */
+    uint64_t proved;  /* what it has below this address arrives in any case */
     uint8_t data[];
+};
+
+/* The range of a Flush that ends. */
+struct sg_dom_flushed {
+    uint64_t addr, len; /* 0: it persists nothing */
 };
 
 struct fifo {
@@ -466,7 +474,7 @@ void sg_dom_leave_s1(struct sg_persist *p, uint64_t lo, uint64_t last);
 bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
 /* What a noted Flush of this source covers becomes visible: its S1, its connection's S0. */
 void sg_dom_noted_arrives(struct sg_persist *p, const struct sg_persist_source *source,
-                          const struct sg_persist_flush_note *note);
+                          const struct sg_persist_flush_note *note, const struct sg_dom_flushed *f);
 void sg_dom_noted_leaves_s0(struct sg_persist *p, const struct sg_persist_source *source,
                             const struct sg_persist_flush_note *note);
 /* A piece that is in no queue becomes visible. */

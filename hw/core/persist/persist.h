@@ -460,7 +460,8 @@ enum sg_persist_choice_what {
     SG_PERSIST_CHOICE_SEGMENT,
     SG_PERSIST_CHOICE_ORDER, /* which queue's next atom arrived first; no alternative is less */
     SG_PERSIST_CHOICE_LINE,  /* addr: the line; in which of its states it is */
-    SG_PERSIST_CHOICE_EARLY, /* not of a cut: sg_persist_arrivals() */
+    SG_PERSIST_CHOICE_EARLY, /* not of a cut: sg_persist_arrivals(); so is this: */
+    SG_PERSIST_CHOICE_STOP,  /* which line stops next, of those of several segments; 0: none */
     SG_PERSIST_CHOICES,
 };
 struct sg_persist_choice {

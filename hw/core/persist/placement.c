@@ -77,13 +77,16 @@ void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
 {
     struct sg_dom_conn *c = find_conn(p, device, qpn);
 
-    if (!c) {
-        return;
+    if (c && p->config.posted_drain == SG_PERSIST_EAGER) {
+        sg_dom_segments_settling(p, device, qpn);
+        c = find_conn(p, device, qpn);
     }
-    while (c->s0.head) {
+    while (c && c->s0.head) {
         sg_dom_post(p, take_next(p, c));
     }
-    drop_conn(p, c);
+    if (c) {
+        drop_conn(p, c);
+    }
 }
 
 /* Past what other connections have posted since: the Flush may have been before that. */
@@ -340,6 +343,9 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
     sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
     seq = sg_dom_log_payload(p, SG_PERSIST_EV_ATOM_STORE, source, addr, atom, SG_PERSIST_ATOM,
                              source->mode);
+    if (p->config.posted_drain == SG_PERSIST_EAGER) { /* it is there at once */
+        sg_dom_segments_early(p, addr, SG_PERSIST_ATOM);
+    }
     sg_dom_post(p, sg_dom_new_piece(source, addr, atom, SG_PERSIST_ATOM, seq));
     sg_dom_input_done(p);
     return true;

@@ -163,6 +163,10 @@ bool sg_dom_drain_posted(struct sg_persist *p, unsigned device)
     if (!p->s1[device].head) {
         return false;
     }
+    if (sg_dom_any_order(p)) {
+        sg_dom_segments_fenced(p, device);
+        return true;
+    }
     while (p->s1[device].head) {
         post_head_visible(p, device);
     }
@@ -180,14 +184,14 @@ void sg_dom_pass(struct sg_persist *p, struct piece *x)
 
 /* Of S1 what was there, and what the connection has brought there since. */
 void sg_dom_noted_arrives(struct sg_persist *p, const struct sg_persist_source *source,
-                          const struct sg_persist_flush_note *note)
+                          const struct sg_persist_flush_note *note, const struct sg_dom_flushed *of)
 {
     const struct fifo *f = &p->s1[source->unit];
     uint64_t since = p->posted[source->unit] - note->posted;
     uint64_t old = f->count > since ? f->count - since : 0, n = 0, until = 0;
 
     if (sg_dom_any_order(p)) {
-        sg_dom_segments_noted(p, source, note);
+        sg_dom_segments_noted(p, source, note, of);
         return;
     }
     for (const struct piece *x = f->head; x; x = x->next) {

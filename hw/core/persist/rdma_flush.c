@@ -142,6 +142,7 @@ enum sg_pm_result sg_persist_flush_ends(struct sg_persist *p,
                                         const struct sg_persist_flush_note *note)
 {
     unsigned flags = op->flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
+    struct sg_dom_flushed f = { addr, flags & SG_FLUSH_PERSISTENT ? op->len : 0 };
     bool good;
 
     if (p->frozen || !flags || source->unit >= SG_PERSIST_DEVICES ||
@@ -149,7 +150,7 @@ enum sg_pm_result sg_persist_flush_ends(struct sg_persist *p,
         return SG_PM_FAILED;
     }
     sg_dom_log(p, SG_PERSIST_EV_FLUSH, source, addr, op->len, flags | SG_DOM_FLUSH_FINISH);
-    sg_dom_noted_arrives(p, source, note);
+    sg_dom_noted_arrives(p, source, note, &f);
     good = sg_dom_flush_finish(p, source, addr, op->len, flags, note);
     sg_dom_input_done(p);
     return good ? SG_PM_DONE : SG_PM_FAILED;

@@ -12,10 +12,10 @@
  * is for it, up to the line's end, and of each adapter what had settled before the newest of that.
  * It arrives in the order of the inputs.  cut_segments.c has the other orders.
  *
- * Who only stores to a line has proved nothing: what is under way to it may have arrived before or
- * not, and whoever asked for that decides (sg_persist_arrivals()).
+ * What else is under way may have arrived before that: early.c.
  */
 #include "persist/segments.h"
+#include "persist/certain.h"
 
 /* What has arrived: of each piece, so many of its first octets. */
 struct proof {
@@ -143,20 +143,36 @@ void sg_dom_segments_arrive(struct sg_persist *p)
     sg_dom_drop_empty(p);
 }
 
-static void arrive_proved(struct sg_persist *p, const struct proof *why)
+/* Says of each piece how much of it is proved; is that anything? */
+static bool prove(struct sg_persist *p, const struct proof *why)
 {
     GPtrArray *all = sg_dom_segments_under_way(p);
+    bool any = false;
 
     for (guint i = 0; i < all->len; i++) {
         struct piece *x = g_ptr_array_index(all, i);
 
         x->arrives = octets_proved(why, x);
+        x->proved = x->addr + x->arrives;
+        x->near = x->arrives != 0;
+        any |= x->near;
     }
     g_ptr_array_free(all, TRUE);
-    sg_dom_segments_arrive(p);
+    return any;
 }
 
-void sg_dom_segments_seen(struct sg_persist *p, uint64_t lo, uint64_t last)
+static void arrive_proved(struct sg_persist *p, const struct proof *why,
+                          const struct sg_dom_flushed *f)
+{
+    if (prove(p, why)) {
+        sg_dom_segments_mix(p, f);
+        prove(p, why);
+        sg_dom_segments_arrive(p);
+    }
+}
+
+/* Somebody has read these lines. */
+static struct proof of_lines(const struct sg_persist *p, uint64_t lo, uint64_t last)
 {
     struct proof why = { .lo = lo, .last = last };
 
@@ -166,14 +182,91 @@ void sg_dom_segments_seen(struct sg_persist *p, uint64_t lo, uint64_t last)
     for (uint64_t m = p->s1_devices; m; m &= m - 1) {
         find_newest(&why, &p->s1[__builtin_ctzll(m)]);
     }
-    arrive_proved(p, &why);
+    return why;
+}
+
+/* What a device had in S1 when this event was the newest, and a connection anywhere. */
+static struct proof of_device(unsigned device, uint64_t seq, const struct sg_persist_source *conn)
+{
+    struct proof why = { .lo = 1, .last = 0, .conn = conn, .seq = seq };
+
+    why.settled[device] = seq;
+    return why;
+}
+
+void sg_dom_segments_seen(struct sg_persist *p, uint64_t lo, uint64_t last)
+{
+    struct proof why = of_lines(p, lo, last);
+
+    arrive_proved(p, &why, NULL);
 }
 
 void sg_dom_segments_noted(struct sg_persist *p, const struct sg_persist_source *source,
-                           const struct sg_persist_flush_note *note)
+                           const struct sg_persist_flush_note *note, const struct sg_dom_flushed *f)
 {
-    struct proof why = { .lo = 1, .last = 0, .conn = source, .seq = note->seq };
+    struct proof why = of_device(source->unit, note->seq, source);
 
-    why.settled[source->unit] = note->seq;
-    arrive_proved(p, &why);
+    arrive_proved(p, &why, f);
+}
+
+void sg_dom_segments_fenced(struct sg_persist *p, unsigned device)
+{
+    struct proof why = of_device(device, p->seq, NULL);
+
+    arrive_proved(p, &why, NULL);
+}
+
+void sg_dom_segments_settling(struct sg_persist *p, unsigned device, uint32_t qpn)
+{
+    const struct sg_persist_source conn = { .unit = device, .qpn = qpn };
+    const struct proof why = { .lo = 1, .last = 0, .conn = &conn, .seq = p->seq };
+
+    if (p->arrivals && sg_dom_any_order(p) && prove(p, &why)) {
+        sg_dom_segments_mix(p, NULL);
+    }
+}
+
+/* ---- What would be asked? ---- */
+
+static uint32_t stops(struct sg_persist *p, const struct proof *why, const struct sg_dom_flushed *f)
+{
+    return prove(p, why) ? sg_dom_segments_stops(p, f) : 0;
+}
+
+uint32_t sg_persist_stops_at_load(struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    uint64_t lo = sg_align_down(addr, SG_PERSIST_LINE);
+    uint64_t last = (addr + (len - 1)) | (SG_PERSIST_LINE - 1);
+    struct proof why;
+
+    if (!len || !sg_dom_any_order(p) || !sg_dom_posted_sees(p, lo, last)) {
+        return 0;
+    }
+    why = of_lines(p, lo, last);
+    return stops(p, &why, NULL);
+}
+
+uint32_t sg_persist_stops_at_fence(struct sg_persist *p, unsigned device)
+{
+    struct proof why;
+
+    if (device >= SG_PERSIST_DEVICES || !sg_dom_any_order(p) || !p->s1[device].head) {
+        return 0;
+    }
+    why = of_device(device, p->seq, NULL);
+    return stops(p, &why, NULL);
+}
+
+uint32_t sg_persist_stops_at_flush(struct sg_persist *p, const struct sg_persist_source *source,
+                                   uint64_t addr, const struct sg_pm_op *op,
+                                   const struct sg_persist_flush_note *note)
+{
+    struct sg_dom_flushed f = { addr, op->flags & SG_FLUSH_PERSISTENT ? op->len : 0 };
+    struct proof why;
+
+    if (source->unit >= SG_PERSIST_DEVICES || !sg_dom_any_order(p)) {
+        return 0;
+    }
+    why = of_device(source->unit, note->seq, source);
+    return stops(p, &why, &f);
 }

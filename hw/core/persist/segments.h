@@ -14,6 +14,21 @@ static inline bool sg_dom_piece_before(const struct piece *x, const struct piece
 {
     return x->source.unit == y->source.unit && x->settled <= y->seq && x != y;
 }
+/* All pieces in S0 and S1, by queue; the caller frees the array. */
+GPtrArray *sg_dom_segments_under_way(const struct sg_persist *p);
+/* Of each piece what x->arrives says, in the order of the inputs. */
+void sg_dom_segments_arrive(struct sg_persist *p);
+/* What a device has in S1 is proved. */
+void sg_dom_segments_fenced(struct sg_persist *p, unsigned device);
+/* What a connection has in S0 is proved, and is about to pass S1. */
+void sg_dom_segments_settling(struct sg_persist *p, unsigned device, uint32_t qpn);
+/*
+ * Something is about to arrive, which is marked as near: what else is under way to its lines may
+ * come before it or between.  @f: by a Flush that covers this, or NULL.
+ */
+void sg_dom_segments_mix(struct sg_persist *p, const struct sg_dom_flushed *f);
+/* How many lines it would ask about, at first. */
+uint32_t sg_dom_segments_stops(const struct sg_persist *p, const struct sg_dom_flushed *f);
 /*
  * Somebody else is about to store to a range: what is under way to its lines may have arrived
  * before.  To be called before anything of the store is in memory.
@@ -22,10 +37,7 @@ void sg_dom_segments_early(struct sg_persist *p, uint64_t addr, uint64_t len);
 /* As sg_dom_posted_seen() and sg_dom_noted_arrives(). */
 void sg_dom_segments_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
 void sg_dom_segments_noted(struct sg_persist *p, const struct sg_persist_source *source,
-                           const struct sg_persist_flush_note *note);
-/* All pieces under way, by queue; the caller frees the array. */
-GPtrArray *sg_dom_segments_under_way(const struct sg_persist *p);
-/* Of each piece what x->arrives says, in the order of the inputs. */
-void sg_dom_segments_arrive(struct sg_persist *p);
+                           const struct sg_persist_flush_note *note,
+                           const struct sg_dom_flushed *f);
 
 #endif

@@ -154,11 +154,22 @@ static void posted_seen(struct gt_world *w, const struct gt_part *x, unsigned un
     }
 }
 
+/* Time passes. */
+static void between(struct gt_world *w)
+{
+    if (gt_in_any_order(w) && w->t->slip != GT_NOTHING_IS_EARLY) {
+        w->between = true;
+        gt_close(w);
+        w->between = false;
+    }
+}
+
 /* Somebody else is about to write to these atoms. */
 static void posted_before(struct gt_world *w, struct gt_part x)
 {
     if (w->t->exact != GT_LIVE) {
         posted_seen(w, &x, 2);
+        between(w);
     }
 }
 
@@ -179,10 +190,10 @@ static void write_event(struct gt_world *w, const struct gt_event *e, struct gt_
 
     if (e->kind == GT_ATOM) {
         settle(w, e);
+        between(w);
     }
     if (e->kind == GT_OTHER) {
         posted_before(w, range);
-        gt_segments_early(w, &range);
         gt_another_acts(w, -1);
     } else {
         gt_adapter_acts(w);
@@ -215,7 +226,6 @@ static void store_event(struct gt_world *w, const struct gt_event *e, struct gt_
     struct gt_part whole = range, x;
 
     posted_before(w, range);
-    gt_segments_early(w, &range);
     gt_another_acts(w, e->who);
     while (next_part(&whole, &x, true)) {
         gt_step(w, gt_line_has_left, &x);
@@ -239,7 +249,6 @@ static void store_nt_event(struct gt_world *w, const struct gt_event *e, struct 
     struct gt_part x;
 
     posted_before(w, range);
-    gt_segments_early(w, &range);
     gt_another_acts(w, e->who);
     while (next_part(&range, &x, false)) {
         gt_step(w, gt_line_has_left, &x);
@@ -331,7 +340,7 @@ static void swap_event(struct gt_world *w, const struct gt_event *e, struct gt_p
     posted_before(w, x);
     device_read(w, e, x);
     if (!e->how) {
-        gt_segments_early(w, &x);
+        between(w);
         gt_adapter_acts(w);
         gt_step(w, gt_step_exchange, &x);
     }
@@ -377,9 +386,7 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
     };
     struct gt_part range = x;
 
-    if (w->t->any_time) {
-        gt_segments_early(w, &(struct gt_part){ .units = GT_WORLD });
-    }
+    between(w);
     if (w->t->slip == GT_NT_LEAVES_ANY_TIME_ANOTHER_ACTS && e->kind == GT_WRITE) {
         gt_step(w, gt_all_left, NULL);
     }

@@ -8,8 +8,8 @@
  * nothing of histories, and shares no code with hw/core/persist.
  *
  * Visible memory is that of the trace: E1 and E3 happen where the trace has them (GT_SETTLE,
- * GT_FENCE_DEVICE...), or at the cut.  Segments that are followed exactly also arrive before stores
- * of others to their lines, or at any time.
+ * GT_FENCE_DEVICE...), or at the cut.  Segments that are followed exactly also arrive at any instant
+ * between two events.
  */
 #ifndef SG_TESTS_PERSIST_GROUND_TRUTH_H
 #define SG_TESTS_PERSIST_GROUND_TRUTH_H
@@ -123,7 +123,6 @@ struct gt_trace {
     bool ddio, s0, s1, store_buffer;
     uint8_t exact;  /* enum gt_exact */
     bool reorder;   /* segments leave S0 in any order; GT_LIVE: the trace then settles nothing */
-    bool any_time;  /* segments arrive at any instant, not only before stores to their lines */
     uint8_t plan;   /* of the model: what is early; 0: everything that may be, 1: nothing */
     uint8_t slip;   /* enum gt_slip */
     uint8_t medium; /* enum gt_medium; of the model, ground_truth() ignores it */

@@ -51,7 +51,8 @@ struct gt_world {
     GHashTable *known;
     unsigned most;
     bool too_many, cutting;
-    bool bad; /* the trace has bad lines: who has written them matters */
+    bool between; /* two events: segments arrive */
+    bool bad;     /* the trace has bad lines: who has written them matters */
     bool uncorrectable[GT_LINES];
     /* Of a line that becomes bad: the versions that all machines have in the queue, written. */
     uint8_t least_queued[GT_LINES], least_written[GT_LINES];
@@ -100,6 +101,8 @@ bool gt_in_any_order(const struct gt_world *w);
 bool gt_is_before(const struct gt_world *w, unsigned a, unsigned b);
 /* At the cut: the next part of a segment may arrive. */
 bool gt_may_come(const struct gt_world *w, const struct gt_machine *m, unsigned segment);
+/* Between two events: likewise, with the stores that are older in its line out of processors. */
+bool gt_may_be_early(const struct gt_world *w, const struct gt_machine *m, unsigned segment);
 /* All that is in S1 has arrived. */
 bool gt_all_came(const struct gt_world *w, const struct gt_machine *m);
 

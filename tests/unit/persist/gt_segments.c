@@ -7,8 +7,11 @@
  * the second in every case only if it had settled when the second one came.  Parts of a segment
  * come in their order; those of several segments mix.
  *
- * An event that proves something makes it arrive in the order of the trace, whose memory is that of
- * the run.  In some machines it was early: it came before a store to its line.
+ * Between two events each part that may come comes in some machines: so it may have been there
+ * before any store to its line, and before any other part for it.  Parts for one atom come in the
+ * order of the trace, whose memory is that of the run, and so does what is left when an event
+ * proves it.  An event that proves a part alone proves nothing of older parts for its atom: these
+ * have come before it, or come behind it.
  */
 #include "gt_segments.h"
 
@@ -55,6 +58,37 @@ bool gt_may_come(const struct gt_world *w, const struct gt_machine *m, unsigned 
         }
     }
     return true;
+}
+
+/* Has all come that older segments bring to the atom of the next part? */
+static bool atom_in_order(const struct gt_world *w, const struct gt_machine *m, unsigned segment)
+{
+    const struct gt_segment *y = &w->segment[segment];
+    const struct gt_part *next = &y->part[y->arrived + m->came[segment]];
+
+    for (unsigned i = 0; i < segment; i++) {
+        const struct gt_segment *x = &w->segment[i];
+
+        for (unsigned a = x->arrived + m->came[i]; a < x->parts; a++) {
+            if (x->part[a].at / 2 == next->at / 2) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool gt_may_be_early(const struct gt_world *w, const struct gt_machine *m, unsigned segment)
+{
+    unsigned line;
+
+    if (!gt_may_come(w, m, segment) ||
+        (w->t->slip != GT_EARLY_OVERTAKES && !atom_in_order(w, m, segment))) {
+        return false;
+    }
+    line = gt_line_of(&w->segment[segment].part[w->segment[segment].arrived + m->came[segment]]);
+    return gt_line_left(w, m, line, -1, -1) &&
+           (w->t->slip == GT_LINES_STAY_IN_BUFFERS || gt_stores_left(w, m, line, -1));
 }
 
 bool gt_all_came(const struct gt_world *w, const struct gt_machine *m)
@@ -167,78 +201,4 @@ void gt_segments_seen(struct gt_world *w, const struct gt_part *x, unsigned unit
     for (unsigned i = 0; i < w->segments; i++) {
         come(w, &w->segment[i], proved[i]);
     }
-}
-
-/* ---- Before a store to a line ---- */
-
-/*
- * What else has arrived if so many parts of each segment have: what had to come before, and of
- * segments that came to their adapters earlier what they bring to the same atoms.  Both are of
- * older events, so one way down is enough.
- */
-static void add_what_is_before(const struct gt_world *w, unsigned need[GT_EVENTS])
-{
-    for (unsigned k = w->segments; k--;) {
-        const struct gt_segment *y = &w->segment[k];
-
-        for (unsigned i = 0; i < k && need[k] > y->arrived; i++) {
-            const struct gt_segment *x = &w->segment[i];
-
-            need[i] = gt_is_before(w, i, k) ? x->parts : need[i];
-            for (unsigned a = x->arrived; a < x->parts; a++) {
-                for (unsigned b = y->arrived; b < need[k]; b++) {
-                    bool same = x->part[a].at / 2 == y->part[b].at / 2;
-
-                    need[i] =
-                        same && need[i] <= a && w->t->slip != GT_EARLY_OVERTAKES ? a + 1 : need[i];
-                }
-            }
-        }
-    }
-}
-
-/* The next combination of so many parts of each segment, of those with parts for the lines. */
-static bool next_early(const struct gt_world *w, const struct gt_part *x, unsigned taken[GT_EVENTS])
-{
-    for (unsigned i = w->segments; i--;) {
-        const struct gt_segment *s = &w->segment[i];
-        unsigned n = taken[i] > s->arrived ? taken[i] : s->arrived;
-
-        while (n < s->parts && !is_for(&s->part[n], x, GT_LINE)) {
-            n++;
-        }
-        if (n < s->parts) {
-            taken[i] = n + 1;
-            return true;
-        }
-        taken[i] = 0;
-    }
-    return false;
-}
-
-void gt_segments_early(struct gt_world *w, const struct gt_part *x)
-{
-    GArray *before = g_array_new(FALSE, FALSE, sizeof(struct gt_machine));
-    GArray *after = g_array_new(FALSE, FALSE, sizeof(struct gt_machine));
-    unsigned taken[GT_EVENTS] = { 0 };
-    bool early = w->t->slip != GT_NOTHING_IS_EARLY;
-
-    gt_copy_all(w, before);
-    gt_copy_all(w, after);
-    while (early && !w->too_many && next_early(w, x, taken)) {
-        unsigned need[GT_EVENTS];
-
-        memcpy(need, taken, sizeof(need));
-        add_what_is_before(w, need);
-        gt_replace_all(w, before);
-        for (unsigned i = 0; i < w->segments; i++) {
-            for (unsigned k = w->segment[i].arrived; k < need[i]; k++) {
-                gt_come(w, &w->segment[i].part[k]);
-            }
-        }
-        gt_copy_all(w, after);
-    }
-    gt_replace_all(w, after);
-    g_array_free(before, TRUE);
-    g_array_free(after, TRUE);
 }

@@ -14,11 +14,6 @@ void gt_segments_settle(struct gt_world *w, unsigned device, unsigned conn);
 void gt_segments_fence(struct gt_world *w, unsigned device);
 /* What of S0 and S1 is for a range, in units of so many halves, has arrived; what is before it. */
 void gt_segments_seen(struct gt_world *w, const struct gt_part *x, unsigned unit);
-/*
- * Somebody else is about to store to the lines of a range: of each segment, some of what it brings
- * to them may have arrived.
- */
-void gt_segments_early(struct gt_world *w, const struct gt_part *x);
 /* ground_truth.c: a part of a segment becomes visible in all machines where it is not. */
 void gt_come(struct gt_world *w, const struct gt_part *x);
 

@@ -31,6 +31,21 @@ const struct gt_machine *gt_machine_at(const struct gt_world *w, unsigned i)
     return g_array_index(w->machines, struct gt_machine *, i);
 }
 
+typedef bool may_move(const struct gt_world *w, const struct gt_machine *m, unsigned segment);
+
+static void segments_move(struct gt_world *w, const struct gt_machine *from, may_move *may)
+{
+    for (unsigned i = 0; i < w->segments; i++) {
+        const struct gt_segment *s = &w->segment[i];
+        struct gt_machine m = *from;
+
+        if (may(w, from, i)) {
+            gt_arrive_one(w, &m, &s->part[s->arrived + m.came[i]++]);
+            gt_add(w, &m);
+        }
+    }
+}
+
 /* At the cut: what is in S0 and S1 arrives, or does not. */
 static void posted_moves(struct gt_world *w, const struct gt_machine *from)
 {
@@ -48,15 +63,7 @@ static void posted_moves(struct gt_world *w, const struct gt_machine *from)
             }
         }
     }
-    for (unsigned i = 0; i < w->segments; i++) {
-        if (gt_may_come(w, from, i)) {
-            const struct gt_segment *s = &w->segment[i];
-
-            m = *from;
-            gt_arrive_one(w, &m, &s->part[s->arrived + m.came[i]++]);
-            gt_add(w, &m);
-        }
-    }
+    segments_move(w, from, gt_may_come);
     for (unsigned q = 0; q < GT_QUEUES; q++) {
         for (unsigned i = 0; i < w->s0_count[q]; i++) {
             if (gt_may_place(w, from, q, i)) {
@@ -94,6 +101,9 @@ static void spontaneous(struct gt_world *w, const struct gt_machine *from)
     if (w->cutting) {
         posted_moves(w, from);
         return;
+    }
+    if (w->between) {
+        segments_move(w, from, gt_may_be_early);
     }
     for (unsigned cpu = 0; cpu < GT_CPUS; cpu++) {
         m = *from;

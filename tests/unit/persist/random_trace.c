@@ -244,7 +244,6 @@ static void one_segment_per_line(struct gt_trace *t)
 void gt_random_mixed(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
 {
     gt_random_segments(t, 3 * seed + who, 0, report);
-    t->any_time = true;
     t->count = t->count > MIXED ? MIXED : t->count;
     for (unsigned i = 0; i < t->count; i++) {
         struct gt_event *e = &t->event[i];

@@ -18,7 +18,7 @@ void gt_random_races(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_re
  * The same with bad lines: some of its events make lines bad, or good again.  All values differ
  * from each other and from what was there.
  */
-/* Segments beside stores, at most one in a line; they arrive at any time. */
+/* Segments beside stores, at most one in a line. */
 void gt_random_mixed(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report);
 void gt_random_bad(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report);
 
