@@ -215,6 +215,43 @@ void gt_random_races(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_re
     }
 }
 
+/* Where the lines meet, so that a segment has something for both, or in one of them. */
+static struct gt_event shared_event(enum gt_report report)
+{
+    struct gt_event e = { .kind = GT_WRITE, .who = below(3) == 0, .conn = below(2) };
+
+    e.at = GT_LINE - 4 + below(6);
+    e.units = 1 + below(e.at < GT_LINE ? 6 : 3);
+    switch (below(10)) {
+    case 0:
+        e.kind = GT_FLUSH;
+        e.how = 1 + below(3);
+        break;
+    case 1:
+        e.kind = GT_SETTLE;
+        break;
+    case 2:
+    case 3:
+        e.kind = GT_FENCE_DEVICE;
+        break;
+    case 4:
+        e = cpu_event();
+        e.at = GT_LINE - 2 + below(4);
+        e.how = e.kind == GT_STORE || e.kind == GT_STORE_NT ? report : e.how;
+        break;
+    }
+    return e;
+}
+
+void gt_random_shared(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
+{
+    gt_random_segments(t, 3 * seed + who, 2, report);
+    for (unsigned i = 0; i < t->count; i++) {
+        t->event[i] = shared_event(report);
+        t->event[i].value = i + 1;
+    }
+}
+
 /* Only the first segment for a line stays; others become stores of CPUs. */
 static void one_segment_per_line(struct gt_trace *t)
 {

@@ -14,6 +14,8 @@ void gt_random_trace(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_re
 void gt_random_segments(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report);
 /* Connections write to the same octets, and flush them, in order or not; followed exactly. */
 void gt_random_races(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report);
+/* Segments of several connections that share lines. */
+void gt_random_shared(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report);
 /*
  * The same with bad lines: some of its events make lines bad, or good again.  All values differ
  * from each other and from what was there.

@@ -124,7 +124,24 @@ static void segments(void)
     exact_for(gt_random_segments, 5);
 }
 
-/* Arrivals at any instant, where one segment at most has something for a line. */
+/* Where several segments have something for a line, whatever proves them, and in which order. */
+static void shared(void)
+{
+    exact_for(gt_random_shared, 2);
+}
+
+/* Connections that write to the same octets. */
+static void make_races(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
+{
+    gt_random_races(t, 3 * seed + who, 0, report);
+}
+
+static void races(void)
+{
+    exact_for(make_races, 2);
+}
+
+/* Where one segment at most has something for a line. */
 static void beside_dma(void)
 {
     exact_for(gt_random_mixed, 5);
@@ -223,7 +240,9 @@ static void slips_are_noticed(void)
 static const struct t_case cases[] = {
     { "random traces leave the images that are allowed, no more and no less", exact },
     { "so they do with segments that are placed in any order", segments },
-    { "so they do where CPUs store beside what adapters write, at any instant", beside_dma },
+    { "so they do where segments share lines", shared },
+    { "so they do where connections write to the same octets", races },
+    { "so they do where CPUs store beside what adapters write", beside_dma },
     { "with one answer each about what was early, no image is forbidden", one_plan },
     { "so they do with bad lines", bad_lines },
     { "stores reported after the fact, unannounced: no image is forbidden", merged },

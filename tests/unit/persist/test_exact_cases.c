@@ -24,8 +24,14 @@ enum { X = 0, X2 = 2, X3 = 4, FLAG = 14, Y = GT_LINE };
 #define OTHER(place, v) { .kind = GT_OTHER, .at = place, .units = 2, .value = v }
 #define DOORBELL { .kind = GT_SYNC, .units = 1 }
 
-#define SETTLE { .kind = GT_SETTLE, .units = 1 }
-#define FENCE { .kind = GT_FENCE_DEVICE, .units = 1 }
+#define SETTLE SETTLES(0, 0)
+#define SETTLES(device, number) { .kind = GT_SETTLE, .who = device, .conn = number, .units = 1 }
+#define FENCE FENCES(0)
+#define FENCES(device) { .kind = GT_FENCE_DEVICE, .who = device, .units = 1 }
+#define FLUSH(device, number) \
+    { .kind = GT_FLUSH, .who = device, .conn = number, .units = GT_LINE, .how = SG_FLUSH_PERSISTENT }
+#define WRITE_ON(number, place, length, v) \
+    { .kind = GT_WRITE, .conn = number, .at = place, .units = length, .value = v }
 
 /* Segments, explored at their laziest. */
 #define SETS .s0 = true, .s1 = true, .reorder = true, .exact = GT_EXACT
@@ -318,6 +324,78 @@ static void beside_segments(void)
     EXACTLY(table);
 }
 
+/* Nobody knows which of several segments came first to a line, whatever proves them. */
+static void segments_of_a_line(void)
+{
+    static const struct sequence table[] = {
+        { "two adapters, proved one after the other",
+          { ADR, SETS,
+            .event = { WRITE(0, X, 2, 1), WRITE(1, X2, 2, 2), SETTLES(0, 0), SETTLES(1, 0),
+                       FENCES(0), FENCES(1) } },
+          4 },
+        { "two connections, proved at once",
+          { ADR, SETS,
+            .event = { WRITE_ON(0, X, 2, 1), WRITE_ON(1, X2, 2, 2), SETTLES(0, 0), SETTLES(0, 1),
+                       FENCE } },
+          4 },
+        { "the first had settled when the second came",
+          { ADR, SETS,
+            .event = { WRITE_ON(0, X, 2, 1), SETTLE, WRITE_ON(1, X2, 2, 2), SETTLES(0, 1),
+                       FENCE } },
+          3 },
+        { "a message in three segments, in a line",
+          { ADR, SETS,
+            .event = { WRITE(0, X, 2, 1), WRITE(0, X2, 2, 2), WRITE(0, X3, 2, 3), SETTLE, FENCE } },
+          8 },
+        { "loaded",
+          { ADR, SETS, .event = { WRITE(0, X, 2, 1), WRITE(1, X2, 2, 2), LOAD(0, X) } },
+          4 },
+        { "the second half of an atom does not come without the first",
+          { ADR, SETS, .event = { WRITE(0, X, 1, 1), WRITE(1, X + 1, 1, 2), LOAD(0, X) } },
+          3 },
+        { "past the cache: both survive",
+          { .domain = SG_PERSIST_ADR,
+            SETS,
+            .event = { WRITE(0, X, 2, 1), WRITE(1, X2, 2, 2), LOAD(0, X) } },
+          1 },
+    };
+
+    EXACTLY(table);
+}
+
+/* Two connections write to one atom: what proves one of them says nothing of the order. */
+static void segments_of_an_atom(void)
+{
+    static const struct sequence table[] = {
+        { "the newer one is proved first: it may have come first, or second",
+          { .domain = SG_PERSIST_EADR,
+            SETS,
+            .event = { WRITE(0, X, 2, 1), WRITE(1, X, 2, 2), SETTLES(1, 0), FENCES(1), SETTLE,
+                       FENCE } },
+          2 },
+        { "the older one is proved first: it was there",
+          { .domain = SG_PERSIST_EADR,
+            SETS,
+            .event = { WRITE(0, X, 2, 1), WRITE(1, X, 2, 2), SETTLE, FENCE, SETTLES(1, 0),
+                       FENCES(1) } },
+          1 },
+        { "both at once",
+          { .domain = SG_PERSIST_EADR,
+            SETS,
+            .event = { WRITE(0, X, 2, 1), WRITE(1, X, 2, 2), LOAD(0, X) } },
+          1 },
+        { "the newer one is flushed, then the older one",
+          { ADR, SETS,
+            .event = { WRITE_ON(0, X, 2, 1), WRITE_ON(1, X, 2, 2), FLUSH(0, 1), FLUSH(0, 0) } },
+          2 },
+        { "the newer one is flushed alone: the older one is there, lost, or comes",
+          { ADR, SETS, .event = { WRITE_ON(0, X, 4, 1), WRITE_ON(1, X, 2, 2), FLUSH(0, 1) } },
+          4 },
+    };
+
+    EXACTLY(table);
+}
+
 static void wbinvd(void)
 {
     static const struct sequence table[] = {
@@ -346,6 +424,8 @@ static const struct t_case cases[] = {
     { "a CPU tells a device something", doorbell },
     { "devices that are no adapters", other_devices },
     { "a store beside segments under way", beside_segments },
+    { "several segments in one line", segments_of_a_line },
+    { "writes of two connections to one atom", segments_of_an_atom },
     { "WBINVD", wbinvd },
     { "generations of a line in the write-pending queue", generations },
 };
