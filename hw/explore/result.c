@@ -158,6 +158,9 @@ static void put_platform(struct json *j, const struct sg_explore_session *s, uns
     if (s->o.arrivals == SG_CRASH_ANY) {
         json_number(j, "pasts", v->pasts);
         json_number(j, "stores-with-pasts-left-out", v->limited);
+        json_number(j, "proofs-with-orders-left-out", v->mixed);
+    } else {
+        json_number(j, "stores-beside-data", v->beside);
     }
     if (s->images) {
         put_images(j, s, platform);

@@ -99,6 +99,29 @@ static void note_left_out(const struct sg_explore_session *s, unsigned platform,
     }
 }
 
+/* Orders of data under way that were not explored. */
+static void note_orders(const struct sg_crash_verdict *v, const char *name, GPtrArray *notes)
+{
+    if (v->limited) {
+        note(notes,
+             "%s: %" PRIu64 " stores came beside data under way while there were %d pasts: not "
+             "all orders were explored.",
+             name, v->limited, SG_CRASH_PASTS);
+    }
+    if (v->beside) {
+        note(notes,
+             "%s: %" PRIu64 " stores came beside data under way: one order of each was explored, "
+             "not all (--arrivals any).",
+             name, v->beside);
+    }
+    if (v->mixed) {
+        note(notes,
+             "%s: %" PRIu64 " events proved several segments of a line, and not all of their "
+             "orders were explored.",
+             name, v->mixed);
+    }
+}
+
 static void note_platforms(const struct sg_explore_session *s, GPtrArray *notes)
 {
     for (unsigned i = 0; s->explorer && i < s->o.platforms; i++) {
@@ -113,12 +136,7 @@ static void note_platforms(const struct sg_explore_session *s, GPtrArray *notes)
         if (s->images) {
             note_left_out(s, i, name, notes);
         }
-        if (v->limited) {
-            note(notes,
-                 "%s: %" PRIu64 " stores came beside data under way while there were %d pasts: not "
-                 "all orders were explored.",
-                 name, v->limited, SG_CRASH_PASTS);
-        }
+        note_orders(v, name, notes);
         if (v->unlisted) {
             note(notes, "%s: %" PRIu64 " broken promises have causes beyond the first %d.", name,
                  v->unlisted, SG_CRASH_BREACHES);

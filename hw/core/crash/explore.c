@@ -388,6 +388,7 @@ void sg_crash_explorer_end(struct sg_crash_explorer *x)
         r->verdict.pasts = r->pasts.most;
         r->verdict.joined = r->pasts.joined;
         r->verdict.limited = r->pasts.limited;
+        r->verdict.beside = r->pasts.beside;
         r->verdict.mixed = r->pasts.mixed;
     }
 }

@@ -68,6 +68,7 @@ struct sg_crash_verdict {
     unsigned pasts;      /* at a time, at most */
     uint64_t joined;     /* pasts that became equal to others */
     uint64_t limited;    /* stores beside data under way that have not all answers (past.h) */
+    uint64_t beside;     /* without SG_CRASH_ANY: such stores, of which one order is explored */
     uint64_t mixed;      /* events that prove data of which not all orders are explored */
     GArray *breaches;    /* struct sg_crash_breach */
     uint64_t unlisted;   /* broken promises that are in none of them */

@@ -158,6 +158,17 @@ static bool has_room(const struct sg_crash_pasts *x, unsigned most)
     return (unsigned)__builtin_popcountll(x->taken) < most;
 }
 
+/* Without several pasts: does somebody store beside data under way? */
+static bool stores_beside(const struct sg_crash_pasts *x, const struct sg_trace_event *e)
+{
+    uint64_t len = e->kind == SG_TRACE_ATOMIC ? SG_PERSIST_ATOM : e->len;
+    uint64_t line = sg_align_down(e->addr, SG_PERSIST_LINE);
+
+    return is_store(e) && len &&
+           sg_persist_posted_waits(sg_crash_past_at(x, 0)->p, line,
+                                   ((e->addr + (len - 1)) | (SG_PERSIST_LINE - 1)) - line + 1);
+}
+
 /* Not all orders: of data and a store, or of data that something proves. */
 static void count_left_out(struct sg_crash_pasts *x, const struct sg_trace_event *e)
 {
@@ -272,6 +283,7 @@ const char *sg_crash_pasts_event(struct sg_crash_pasts *x, const struct sg_trace
     const char *wrong = NULL;
     guint n = x->all->len;
 
+    x->beside += x->arrivals != SG_CRASH_ANY && stores_beside(x, e);
     for (guint i = 0; i < n && !wrong; i++) {
         struct sg_crash_past *past = sg_crash_past_at(x, i);
 

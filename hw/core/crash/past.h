@@ -29,7 +29,7 @@
 
 enum {
     SG_CRASH_PASTS = 64,
-    SG_CRASH_PASTS_MIXED = 32, /* with those that an event divides which proves data */
+    SG_CRASH_PASTS_MIXED = 48, /* with those that an event divides which proves data */
     SG_CRASH_STOPS = 2,        /* that event: of so many lines of several segments at most */
 };
 
@@ -64,6 +64,7 @@ struct sg_crash_pasts {
     unsigned most;                 /* pasts at a time, so far */
     uint64_t joined;               /* pasts that became equal to others */
     uint64_t limited;              /* divisions that the limit made incomplete */
+    uint64_t beside;               /* without SG_CRASH_ANY: stores beside data under way */
     uint64_t mixed;                /* events that proved data of which not all orders are there */
     /* Of the owner: */
     sg_crash_fork *fork; /* NULL: there is one past */

@@ -88,6 +88,48 @@ static void limit(void)
     xr_free(&r);
 }
 
+/* Messages that share a line, and how many lines of them something proves at once. */
+static void segments(void)
+{
+    for (unsigned lines = 1; lines <= SG_CRASH_STOPS + 1; lines++) {
+        struct xr r;
+
+        T_CONTEXT("%u lines", lines);
+        start(&r, SG_CRASH_ANY);
+        for (unsigned i = 0; i < lines; i++) {
+            place(&r, i * LINE, "datadata");
+            place(&r, i * LINE + 8, "datadata");
+        }
+        prove(&r);
+        xr_explore(&r, "adr", "on", SG_CRASH_ACK_DEFAULT);
+        T_NULL(r.wrong);
+        T_EQ_INT(verdict(&r, "adr,ddio=on")->pasts > 1, lines <= SG_CRASH_STOPS);
+        T_EQ_U64(verdict(&r, "adr,ddio=on")->mixed, lines > SG_CRASH_STOPS);
+        T_EQ_U64(verdict(&r, "adr,ddio=on")->limited, 0);
+        xr_free(&r);
+    }
+}
+
+/* With one past a platform counts the stores of which it has one order. */
+static void one_past(void)
+{
+    for (unsigned arrivals = 0; arrivals < SG_CRASH_ARRIVALS; arrivals++) {
+        struct xr r;
+
+        T_CONTEXT("arrivals %u", arrivals);
+        start(&r, (enum sg_crash_arrivals)arrivals);
+        xr_store(&r, 0x401000, 8, 1, 0);
+        place(&r, 0, "datadata");
+        xr_store(&r, 0x401000, 8, 1, 0);
+        xr_store(&r, 0x401000, LINE, 1, 0);
+        prove(&r);
+        xr_store(&r, 0x401000, 8, 2, 0);
+        xr_explore(&r, "adr", "on", SG_CRASH_ACK_DEFAULT);
+        T_EQ_U64(verdict(&r, "adr,ddio=on")->beside, arrivals != SG_CRASH_ANY);
+        xr_free(&r);
+    }
+}
+
 /*
  * The first mark is wrong only if the data came before the store, the second one only if they came
  * behind it: neither of the two orders finds both.
@@ -193,6 +235,8 @@ static void story(void)
 static const struct t_case cases[] = {
     { "pasts become one when their lines are flushed", they_join },
     { "at most so many pasts; what is left out is counted", limit },
+    { "orders of segments; those of many lines are left out and counted", segments },
+    { "stores beside data are counted if there is one past", one_past },
     { "each order of data and store breaks another mark", two_orders },
     { "a Verify contradicts a past", contradicted },
     { "the story of a bug in one of several pasts", story },
