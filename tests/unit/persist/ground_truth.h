@@ -8,8 +8,8 @@
  * nothing of histories, and shares no code with hw/core/persist.
  *
  * Visible memory is that of the trace: E1 and E3 happen where the trace has them (GT_SETTLE,
- * GT_FENCE_DEVICE...), or at the cut.  Segments that are followed exactly also arrive at any instant
- * between two events.
+ * GT_FENCE_DEVICE...), or at the cut.  Segments that are followed exactly also arrive between two
+ * events, at any instant.
  */
 #ifndef SG_TESTS_PERSIST_GROUND_TRUTH_H
 #define SG_TESTS_PERSIST_GROUND_TRUTH_H

@@ -28,8 +28,8 @@ enum { X = 0, X2 = 2, X3 = 4, FLAG = 14, Y = GT_LINE };
 #define SETTLES(device, number) { .kind = GT_SETTLE, .who = device, .conn = number, .units = 1 }
 #define FENCE FENCES(0)
 #define FENCES(device) { .kind = GT_FENCE_DEVICE, .who = device, .units = 1 }
-#define FLUSH(device, number) \
-    { .kind = GT_FLUSH, .who = device, .conn = number, .units = GT_LINE, .how = SG_FLUSH_PERSISTENT }
+#define FLUSH(number) \
+    { .kind = GT_FLUSH, .conn = number, .units = GT_LINE, .how = SG_FLUSH_PERSISTENT }
 #define WRITE_ON(number, place, length, v) \
     { .kind = GT_WRITE, .conn = number, .at = place, .units = length, .value = v }
 
@@ -386,10 +386,10 @@ static void segments_of_an_atom(void)
           1 },
         { "the newer one is flushed, then the older one",
           { ADR, SETS,
-            .event = { WRITE_ON(0, X, 2, 1), WRITE_ON(1, X, 2, 2), FLUSH(0, 1), FLUSH(0, 0) } },
+            .event = { WRITE_ON(0, X, 2, 1), WRITE_ON(1, X, 2, 2), FLUSH(1), FLUSH(0) } },
           2 },
         { "the newer one is flushed alone: the older one is there, lost, or comes",
-          { ADR, SETS, .event = { WRITE_ON(0, X, 4, 1), WRITE_ON(1, X, 2, 2), FLUSH(0, 1) } },
+          { ADR, SETS, .event = { WRITE_ON(0, X, 4, 1), WRITE_ON(1, X, 2, 2), FLUSH(1) } },
           4 },
     };
 
