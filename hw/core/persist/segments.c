@@ -164,11 +164,14 @@ static bool prove(struct sg_persist *p, const struct proof *why)
 static void arrive_proved(struct sg_persist *p, const struct proof *why,
                           const struct sg_dom_flushed *f)
 {
-    if (prove(p, why)) {
-        sg_dom_segments_mix(p, f);
-        prove(p, why);
-        sg_dom_segments_arrive(p);
+    if (!prove(p, why)) {
+        return;
     }
+    if (p->arrivals) {
+        sg_dom_segments_mix(p, f);
+        prove(p, why); /* what is left of it */
+    }
+    sg_dom_segments_arrive(p);
 }
 
 /* Somebody has read these lines. */
