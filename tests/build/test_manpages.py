@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Manual pages and the completion of bash, which tools/packaging makes, compared with --help."""
+import functools
 import os
 import re
 import subprocess
@@ -29,8 +30,9 @@ def case(function):
     return function
 
 
+@functools.cache
 def run(*words, **environment):
-    """What a command prints."""
+    """What a command prints: the same each time, so one run is enough."""
     return subprocess.run(
         [str(word) for word in words],
         env={**os.environ, "COLUMNS": "200", **environment},
