@@ -74,8 +74,10 @@ if [ "$SG_SANITIZERS" = 1 ]; then
 else
     plain+=(--disable-debug-info)
 fi
-# Only as much debug information as reports need for source lines.
+# Only as much debug information as reports need for source lines.  qtest starts this QEMU very
+# often, and a third of each start went to the relocations of a position-independent program.
 sanitized=(
+    --disable-pie --extra-ldflags=-no-pie
     --with-devices-x86_64=staghorn-san --enable-asan --enable-ubsan --enable-tcg
     --disable-debug-info --extra-cflags=-g1 -Doptimization=1
 )
