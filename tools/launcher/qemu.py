@@ -9,8 +9,8 @@ KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=4 rdinit=/init panic=-1 mitigations=off no_timer_check "
     "random.trust_cpu=on nowatchdog"
 )
-# Linux compares the TSC with timers whose interrupts are late on a busy host, and gives it up for one
-# that costs an access to an I/O port.  TCG's TSC is as steady as the host's.
+# Linux compares the TSC with timers whose interrupts are late on a busy host, and gives it up for
+# one that costs an access to an I/O port.  TCG's TSC is as steady as the host's.
 TCG_ARGUMENTS = "tsc=reliable"
 # The guest's init stops before it configures the network (snapshot.py).  Both are needed: the
 # machine that resumes does not have the second, so a kernel that it starts by kexec, with the same

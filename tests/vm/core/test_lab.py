@@ -193,6 +193,12 @@ class Basic(labtest.LabCase):
         )
         self.assertFalse(os.path.exists("/tmp/sg-x"))
 
+    def test_clock__is_cheap(self):
+        """Neither kind of VM asks a timer behind an I/O port for the time."""
+        source = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+        for name in ("alpha", "beta"):
+            self.assertIn(self.lab.sh(name, "cat " + source).strip(), ("tsc", "kvm-clock"))
+
     def test_log__has_the_boot(self):
         self.assertIn("staghorn: alpha is up", self.lab.run("log", "alpha").out)
 
