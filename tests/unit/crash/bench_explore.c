@@ -2,12 +2,17 @@
 /*
  * Benchmark: staghorn-explore on a long run, on one platform and on all.
  *
- *     SG_EXPLORE=PATH build/native/tests/unit/crash/bench-explore [EVENTS]
+ *     SG_EXPLORE=PATH build/native/tests/unit/crash/bench-explore [EVENTS [RUN [OPTION...]]]
  *
  * A server on 64 MiB: records come by RDMA Writes with a Flush for each eight; its CPU looks at
  * them, writes an index entry, and says by a mark that it is durable; besides, it has a log of its
  * own with CLWB and SFENCE.  Prints the program's time, elapsed and of the processor, all passes
  * together.  tools/bench/bench-explore has the targets.
+ *
+ * RUN is "plain", that is this run; "beside": a record of 56 octets for each Flush, and before it
+ * the CPU stores 8 octets in the same line, with a fence; "full": the same, and the memory has
+ * content; "open": without the fence, so that pasts stay different.  Further arguments are options
+ * of the program.
  */
 #include <glib.h>
 #include <glib/gstdio.h>
@@ -31,6 +36,8 @@ struct side {
 
 static struct side target, client;
 static uint64_t frames, ordinal, wr_id;
+static unsigned records = RECORDS, record = RECORD; /* for each Flush; octets of one */
+static bool beside, full, open_end;
 
 static bool sink(void *opaque, const uint8_t *octets, size_t len)
 {
@@ -65,27 +72,43 @@ static void connect_both(void)
     put(&target, e);
 }
 
-/* Eight records and their Flush. */
+static void store(uint64_t pc, uint64_t at, uint64_t value)
+{
+    put(&target, (struct sg_trace_event){ .kind = SG_TRACE_STORE,
+                                          .at = pc,
+                                          .addr = BASE + at,
+                                          .data = (const uint8_t *)&value,
+                                          .len = sizeof(value),
+                                          .arg = SG_PERSIST_STORE_ANNOUNCED });
+}
+
+/* Records and their Flush. */
 static void remote(uint64_t at)
 {
     static const uint8_t payload[RECORD] = { 1, 2, 3 };
     struct sg_trace_event e;
 
-    for (unsigned i = 0; i < RECORDS; i++) {
+    for (unsigned i = 0; i < records; i++) {
         e = (struct sg_trace_event){ .kind = SG_TRACE_WORK,
                                      .value = ++wr_id,
                                      .qpn = QPN,
                                      .ordinal = ++ordinal,
-                                     .len = RECORD,
+                                     .len = record,
                                      .arg = SG_WR_WRITE };
         put(&client, e);
         frame(&client, &target);
         put(&target, (struct sg_trace_event){ .kind = SG_TRACE_PLACE,
                                               .qpn = QPN,
-                                              .len = RECORD,
+                                              .len = record,
                                               .ordinal = ordinal,
                                               .data = payload,
                                               .addr = BASE + at + i * RECORD });
+        if (beside) {
+            store(0x401080, at + i * RECORD + record, ordinal);
+            if (!open_end) {
+                put(&target, (struct sg_trace_event){ .kind = SG_TRACE_CPU_FENCE, .at = 0x401085 });
+            }
+        }
     }
     e = (struct sg_trace_event){ .kind = SG_TRACE_WORK,
                                  .value = ++wr_id,
@@ -98,7 +121,7 @@ static void remote(uint64_t at)
     e.value = 0;
     e.msn = (uint32_t)wr_id;
     e.addr = BASE + at;
-    e.len = RECORDS * RECORD;
+    e.len = (uint64_t)records * RECORD;
     e.arg = SG_FLUSH_PERSISTENT;
     put(&target, e);
     e.kind = SG_TRACE_FLUSH_END;
@@ -109,16 +132,6 @@ static void remote(uint64_t at)
                                           .qpn = QPN,
                                           .ordinal = ordinal,
                                           .arg = SG_WC_FLUSH });
-}
-
-static void store(uint64_t pc, uint64_t at, uint64_t value)
-{
-    put(&target, (struct sg_trace_event){ .kind = SG_TRACE_STORE,
-                                          .at = pc,
-                                          .addr = BASE + at,
-                                          .data = (const uint8_t *)&value,
-                                          .len = sizeof(value),
-                                          .arg = SG_PERSIST_STORE_ANNOUNCED });
 }
 
 static void flush_lines(uint64_t at, uint64_t len)
@@ -158,12 +171,23 @@ static void write_traces(uint64_t events)
     while (sg_trace_writer_events(target.w) < events) {
         remote(at);
         local(at, log, &random);
-        at = (at + RECORDS * RECORD) % (HALF - 8192);
+        at = (at + records * RECORD) % (HALF - 8192);
         log = (log + 8 * STORES) % (HALF - 4096);
     }
     sg_trace_writer_end(target.w, NULL);
     sg_trace_writer_end(client.w, NULL);
     sg_assert(fclose(target.file) == 0 && fclose(client.file) == 0);
+}
+
+/* All of the content at the start, if there is some. */
+static void write_content(void)
+{
+    uint8_t page[SG_TRACE_PAGE];
+
+    memset(page, 0xa5, sizeof(page));
+    for (uint64_t i = 0; full && i < SIZE / SG_TRACE_PAGE; i++) {
+        sg_assert(sg_trace_writer_page(target.w, 0, i, page));
+    }
 }
 
 static void begin(void)
@@ -182,6 +206,7 @@ static void begin(void)
     header.text[SG_TRACE_MACHINE] = "client";
     header.text[SG_TRACE_CONFIG] = "";
     client.w = sg_trace_writer_new(&header, sink, client.file);
+    write_content();
     sg_trace_writer_start(target.w, NULL);
     sg_trace_writer_start(client.w, NULL);
 }
@@ -204,9 +229,20 @@ static double worked(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-static bool explore(const char *explorer, const char *what, const char *arguments)
+/* The most memory that one of them had, in MiB. */
+static long most_memory(void)
 {
-    char *line = g_strdup_printf("%s --out out %s target.trace client.trace", explorer, arguments);
+    struct rusage u;
+
+    getrusage(RUSAGE_CHILDREN, &u);
+    return u.ru_maxrss / 1024;
+}
+
+static bool explore(const char *explorer, const char *what, const char *arguments,
+                    const char *options)
+{
+    char *line = g_strdup_printf("%s --out out %s %s target.trace client.trace", explorer,
+                                 arguments, options);
     double before = now(), begun = worked();
     char *out = NULL;
     int status = -1;
@@ -215,6 +251,7 @@ static bool explore(const char *explorer, const char *what, const char *argument
 
     printf("%-14s %6.1f s, %6.1f s of processor time%s\n", what, now() - before, worked() - begun,
            good ? "" : ", failed");
+    printf("%-14s %6ld MiB of memory at most\n", "", most_memory());
     fflush(stdout);
     if (!good && out) {
         fputs(out, stdout);
@@ -224,27 +261,46 @@ static bool explore(const char *explorer, const char *what, const char *argument
     return good;
 }
 
+/* The arguments; false: wrong ones. */
+static bool parse(int argc, char **argv, uint64_t *events)
+{
+    const char *run = argc > 2 ? argv[2] : "plain";
+
+    *events = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000;
+    full = strcmp(run, "full") == 0;
+    open_end = strcmp(run, "open") == 0;
+    beside = full || open_end || strcmp(run, "beside") == 0;
+    if (beside) {
+        records = 1;
+        record = RECORD - 8;
+    }
+    return beside || strcmp(run, "plain") == 0;
+}
+
 int main(int argc, char **argv)
 {
+    char *options = argc > 3 ? g_strjoinv(" ", argv + 3) : g_strdup("");
     char *folder = g_dir_make_tmp("sg-bench-XXXXXX", NULL), *clean, *explorer;
     const char *given = getenv("SG_EXPLORE");
+    uint64_t events;
     bool good;
 
     explorer = given ? g_canonicalize_filename(given, NULL) : NULL; /* before the folder changes */
-    if (!folder || g_chdir(folder) < 0 || !explorer) {
-        puts("bench-explore: no folder, or no SG_EXPLORE");
+    if (!parse(argc, argv, &events) || !folder || g_chdir(folder) < 0 || !explorer) {
+        puts("bench-explore: wrong arguments, no folder, or no SG_EXPLORE");
         return 1;
     }
     begin();
-    write_traces(argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000);
+    write_traces(events);
     printf("%llu events of the target\n", (unsigned long long)sg_trace_writer_events(target.w));
     sg_trace_writer_free(target.w);
     sg_trace_writer_free(client.w);
-    good = explore(explorer, "one platform", "--domain adr --ddio on");
-    good = explore(explorer, "all platforms", "") && good;
+    good = explore(explorer, "one platform", "--domain adr --ddio on", options);
+    good = explore(explorer, "all platforms", "", options) && good;
     clean = g_strdup_printf("rm -rf %s", folder);
     g_spawn_command_line_sync(clean, NULL, NULL, NULL, NULL);
     g_free(clean);
+    g_free(options);
     g_free(explorer);
     g_free(folder);
     return good ? 0 : 1;
