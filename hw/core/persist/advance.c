@@ -78,6 +78,7 @@ bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no,
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
 
     sg_assert(sg_dom_line_cut_point(p, l, k)); /* groups move as a whole */
+    sg_dom_touch(&e->touched, page_no);
     if (k && l->nt_cpu) {
         sg_dom_line_leave_cpu(p, l, k);
     }
@@ -151,6 +152,7 @@ bool sg_dom_advance_page(struct sg_persist *p, struct extent *e, size_t page_no,
     if (!g) {
         return true;
     }
+    sg_dom_touch(&e->touched, page_no);
     no_history = mask & g->dirty & ~g->has_history;
     has_history = mask & g->has_history;
     if (no_history && goes_to_media(p, to)) {
@@ -219,8 +221,10 @@ static bool drain_page(struct sg_persist *p, struct extent *e, size_t page_no, u
 {
     struct page *g = e->pages[page_no];
     uint64_t has_history = g->has_history & mask;
-    bool good = no_history_to_media(p, e, page_no, g->in_wpq & mask);
+    bool good;
 
+    sg_dom_touch(&e->touched, page_no);
+    good = no_history_to_media(p, e, page_no, g->in_wpq & mask);
     for (; has_history; has_history &= has_history - 1) {
         unsigned i = __builtin_ctzll(has_history);
         unsigned k = sg_dom_line(p, e->pages[page_no], i)->wpq_count;
@@ -278,6 +282,7 @@ void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e)
     SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
         struct page *g = e->pages[page_no];
 
+        sg_dom_touch(&e->touched, page_no);
         g->in_wpq = 0;
         for (uint64_t m = g->has_history; m; m &= m - 1) {
             struct line *l = sg_dom_line(p, g, __builtin_ctzll(m));

@@ -87,6 +87,18 @@ uint32_t sg_persist_stops_at_flush(struct sg_persist *p, const struct sg_persist
                                    uint64_t addr, const struct sg_pm_op *op,
                                    const struct sg_persist_flush_note *note);
 
+/*
+ * From now on the domain notes which pages it touches: in both memories, and in what it knows of
+ * their lines; also those that its owner says that somebody writes to.  Or not any more.  A clone
+ * goes on with what its original has noted.  Not noted is what a cut or a restart does.
+ */
+void sg_persist_note_touched(struct sg_persist *p, bool on);
+/*
+ * The numbers, in an extent, of the pages that were touched, each once, in any order; valid until
+ * the domain changes.
+ */
+const uint64_t *sg_persist_touched(const struct sg_persist *p, unsigned extent, size_t *count);
+
 typedef void sg_persist_piece(void *opaque, uint64_t addr, uint64_t len);
 /* What is in S0 and S1, by segments; those in S0 first. */
 void sg_persist_under_way(const struct sg_persist *p, sg_persist_piece *piece, void *opaque);
@@ -103,8 +115,13 @@ struct sg_persist_side {
  * processors keep, and the memories where something is dirty.  If so, and if the memories are equal
  * elsewhere, cuts of both leave the same, now and after the same further inputs.  False may be
  * wrong.  Costs what is dirty.
+ *
+ * If both note what they touch, and one of them is a clone of the other since, or both of a third
+ * one, only what they have touched is looked at, all of both memories there; that is all that may
+ * differ.
  */
 bool sg_persist_same(const struct sg_persist_side *a, const struct sg_persist_side *b);
+
 /* Is a range equal in both memories?  False, too, if it is not within one extent. */
 bool sg_persist_same_memory(const struct sg_persist *a, const struct sg_persist *b, uint64_t addr,
                             uint64_t len);

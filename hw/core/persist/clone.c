@@ -48,6 +48,7 @@ static void copy_extent(struct sg_persist *to, struct extent *x, const struct ex
     x->name = g_strdup(from->name);
     x->map = g_memdup2(from->map, words * sizeof(*from->map));
     x->top = g_memdup2(from->top, tops * sizeof(*from->top));
+    sg_dom_touched_copy(&x->touched, &from->touched, from->page_count);
     x->pages = g_new0(struct page *, from->page_count);
     SG_DOM_FOR_PAGES(from, page_no, 0, from->size) {
         x->pages[page_no] = sg_dom_pool_at(&to->pages, from->pages[page_no]->number);
@@ -108,7 +109,7 @@ struct sg_persist *sg_persist_clone(const struct sg_persist *p,
         }
     }
     copy_under_way(c, p);
-    for (unsigned i = 0; i < SG_PERSIST_VCPUS; i++) {
+    for (unsigned i = 0; i < p->cpu_count; i++) {
         if (p->cpu[i]) {
             copy_cpu(c, p->cpu[i]);
         }

@@ -35,6 +35,7 @@ struct cpu *sg_dom_cpu_at(struct sg_persist *p, unsigned unit)
 
     if (!c) {
         c = p->cpu[unit] = g_new0(struct cpu, 1);
+        p->cpu_count = SG_MAX(p->cpu_count, unit + 1);
         c->unit = unit;
         c->sb = new_ring(SG_MAX(p->limits.buffer_stores, 1u));
         c->wc = new_ring(SG_MAX(p->limits.nt_lines, 1u));
@@ -85,7 +86,7 @@ unsigned sg_dom_next_busy(const struct sg_persist *p, unsigned vcpu)
 
 /* ---- S2' ---- */
 
-/* The line of an address if it has a history. */
+/* The line of an address if it has a history; it will be changed. */
 static struct line *line_with_history(struct sg_persist *p, uint64_t addr)
 {
     uint64_t off = 0;
@@ -93,7 +94,11 @@ static struct line *line_with_history(struct sg_persist *p, uint64_t addr)
     struct page *g = e ? e->pages[off / SG_PERSIST_PAGE] : NULL;
     unsigned i = off % SG_PERSIST_PAGE / SG_PERSIST_LINE;
 
-    return g && g->has_history & 1ull << i ? sg_dom_line(p, g, i) : NULL;
+    if (!g || !(g->has_history & 1ull << i)) {
+        return NULL;
+    }
+    sg_dom_touch(&e->touched, off / SG_PERSIST_PAGE);
+    return sg_dom_line(p, g, i);
 }
 
 void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c)
@@ -400,6 +405,7 @@ void sg_persist_will_change(struct sg_persist *p, uint64_t addr, uint64_t len)
     if (!e || p->frozen) {
         return;
     }
+    sg_dom_touch_range(&e->touched, off, len);
     if (p->limits.exact) {
         sg_dom_posted_before(p, addr, len);
         sg_dom_segments_early(p, addr, len);
@@ -437,6 +443,7 @@ bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *
     if (!e) {
         return false;
     }
+    sg_dom_touch_range(&e->touched, off, len);
     flags &= ~SG_PERSIST_STORE_ANNOUNCED; /* the domain knows */
     if (tracked) {
         flags |= sg_dom_was_announced(p, addr, len) ? SG_PERSIST_STORE_ANNOUNCED : 0;
@@ -470,6 +477,7 @@ static void mark_noted(struct sg_persist *p, uint64_t addr)
     struct page *g = e ? e->pages[off / SG_PERSIST_PAGE] : NULL;
 
     if (g) {
+        sg_dom_touch(&e->touched, off / SG_PERSIST_PAGE);
         g->noted |= g->dirty & ~g->has_history & 1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE);
     }
 }

@@ -127,6 +127,7 @@ static void free_extent(struct extent *e)
     g_free(e->pages);
     g_free(e->map);
     g_free(e->top);
+    sg_dom_touched_end(&e->touched);
     memset(e, 0, sizeof(*e));
 }
 

@@ -10,6 +10,8 @@
 #include "base/bytes.h"
 #include "base/prng.h"
 #include "persist/persist.h"
+#include "persist/pool.h"
+#include "persist/touched.h"
 
 enum sg_dom_limits {
     SG_DOM_PAGE_LINES = SG_PERSIST_PAGE / SG_PERSIST_LINE,
@@ -80,16 +82,7 @@ struct extent {
     uint64_t *map;       /* one bit per page that is not NULL */
     uint64_t *top;       /* one bit per word of map that is not 0 */
     struct sg_persist_faults faults;
-};
-
-/* Elements of one size, named by number from 1 on; it grows, and is freed as a whole. */
-struct pool {
-    uint8_t **chunks;
-    uint32_t size;  /* of one element */
-    uint32_t fresh; /* next number never used */
-    uint32_t chunk_count;
-    uint32_t free; /* list through the elements' first octets; 0: none */
-    uint32_t live; /* elements in use */
+    struct sg_dom_touched touched;
 };
 
 /* ---- Under way (placement.c, posted.c) ---- */
@@ -178,6 +171,7 @@ struct sg_persist {
     uint64_t origins_full; /* entries in it at which it is pruned */
 
     struct cpu *cpu[SG_PERSIST_VCPUS];
+    unsigned cpu_count;                   /* no vCPU with this number or above has been there */
     uint64_t busy[SG_PERSIST_VCPUS / 64]; /* bits: those with something in their store buffer */
     unsigned busy_cpus;                   /* how many */
     unsigned nt_lines;                    /* lines with stores in write-combining buffers */
@@ -263,38 +257,6 @@ void sg_dom_log_config(struct sg_persist *p);
 const struct sg_persist_event *sg_dom_log_find32(const struct sg_persist *p, uint32_t low);
 /* The configuration that a CONFIGURE event records. */
 void sg_dom_log_unpack_config(const struct sg_persist_event *e, struct sg_persist_config *config);
-
-/* ---- pool.c ---- */
-
-enum { SG_DOM_CHUNK = 64 };
-void sg_dom_pool_init(struct pool *pool, uint32_t element_size);
-void sg_dom_pool_fini(struct pool *pool);
-uint32_t sg_dom_pool_grow(struct pool *pool);
-
-static inline void *sg_dom_pool_at(const struct pool *pool, uint32_t n)
-{
-    return pool->chunks[n / SG_DOM_CHUNK] + (size_t)(n % SG_DOM_CHUNK) * pool->size;
-}
-
-/* Not zeroed. */
-static inline uint32_t sg_dom_pool_get(struct pool *pool)
-{
-    uint32_t n = pool->free;
-
-    pool->live++;
-    if (!n) {
-        return sg_dom_pool_grow(pool);
-    }
-    memcpy(&pool->free, sg_dom_pool_at(pool, n), sizeof(pool->free));
-    return n;
-}
-
-static inline void sg_dom_pool_put(struct pool *pool, uint32_t n)
-{
-    memcpy(sg_dom_pool_at(pool, n), &pool->free, sizeof(pool->free));
-    pool->free = n;
-    pool->live--;
-}
 
 /* ---- page.c ---- */
 

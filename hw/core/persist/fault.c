@@ -105,6 +105,7 @@ static void strike(struct sg_persist *p, struct extent *e, uint64_t off, uint64_
     SG_DOM_FOR_PAGES(e, page_no, off, len) {
         struct page *g = e->pages[page_no];
 
+        sg_dom_touch(&e->touched, page_no);
         for (uint64_t m = g->dirty & sg_dom_page_mask(page_no, off, len); m; m &= m - 1) {
             unsigned i = __builtin_ctzll(m);
             const uint8_t *now = e->visible + page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;

@@ -193,6 +193,7 @@ struct line *sg_dom_line_begin_history(struct sg_persist *p, struct extent *e, s
     bool all_or_nothing = g->all_or_nothing & bit, in_wpq = g->in_wpq & bit;
     struct line *l = new_line(p, g, i);
 
+    sg_dom_touch(&e->touched, page_no);
     g->all_or_nothing &= ~bit;
     g->in_wpq &= ~bit;
     for (unsigned a = 0; a < SG_DOM_LINE_ATOMS; a++) {
@@ -330,6 +331,7 @@ bool sg_dom_line_append(struct sg_persist *p, struct extent *e, uint64_t off,
     } else {
         return false;
     }
+    sg_dom_touch(&e->touched, page_no);
     if (store->len == 1) {
         atom[skip] = *data;
         data = atom;

@@ -13,6 +13,7 @@ struct page *sg_dom_page(struct sg_persist *p, struct extent *e, size_t page_no)
     struct page *g = e->pages[page_no];
     uint32_t n;
 
+    sg_dom_touch(&e->touched, page_no);
     if (g) {
         return g;
     }

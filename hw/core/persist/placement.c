@@ -431,6 +431,7 @@ bool sg_persist_other_write(struct sg_persist *p, const struct sg_persist_source
     if (!e) {
         return false;
     }
+    sg_dom_touch_range(&e->touched, off, len);
     if (p->frozen) {
         return true;
     }

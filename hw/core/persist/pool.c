@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Elements of one size, named by number: chunks of memory and a free list. */
-#include "persist/domain_impl.h"
+#include <glib.h>
+
+#include "persist/pool.h"
 
 void sg_dom_pool_init(struct pool *pool, uint32_t element_size)
 {

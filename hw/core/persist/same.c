@@ -195,6 +195,36 @@ static bool same_page(const struct compared_domains *x, const struct extent *e,
     return true;
 }
 
+/* All that may differ in a page that one of the two has touched. */
+static bool same_touched(const struct compared_domains *x, const struct extent *e,
+                         const struct extent *f, size_t page_no)
+{
+    uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE;
+    size_t len = SG_MIN(SG_PERSIST_PAGE, e->size - off);
+
+    return same_page(x, e, f, page_no) && memcmp(e->visible + off, f->visible + off, len) == 0 &&
+           memcmp(e->media + off, f->media + off, len) == 0;
+}
+
+/* The pages that e has touched, and f only those that e has not. */
+static bool same_pages(const struct compared_domains *x, const struct extent *e,
+                       const struct extent *f)
+{
+    for (guint i = 0; i < e->touched.number->len; i++) {
+        if (!same_touched(x, e, f, g_array_index(e->touched.number, uint64_t, i))) {
+            return false;
+        }
+    }
+    for (guint i = 0; i < f->touched.number->len; i++) {
+        uint64_t page_no = g_array_index(f->touched.number, uint64_t, i);
+
+        if (!sg_dom_was_touched(&e->touched, page_no) && !same_touched(x, e, f, page_no)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool same_extent(const struct compared_domains *x, const struct extent *e,
                         const struct extent *f)
 {
@@ -207,6 +237,9 @@ static bool same_extent(const struct compared_domains *x, const struct extent *e
     }
     if (!e->used) {
         return true;
+    }
+    if (e->touched.map && f->touched.map) {
+        return same_pages(x, e, f);
     }
     if (memcmp(e->map, f->map, (e->page_count + 63) / 64 * sizeof(*e->map)) != 0) {
         return false;
@@ -242,7 +275,7 @@ bool sg_persist_same(const struct sg_persist_side *a, const struct sg_persist_si
         !x.a->merged != !x.b->merged || !same_under_way(&x)) {
         return false;
     }
-    for (unsigned i = 0; i < SG_PERSIST_VCPUS; i++) {
+    for (unsigned i = 0; i < SG_MAX(x.a->cpu_count, x.b->cpu_count); i++) {
         if (!same_cpu(&x, x.a->cpu[i], x.b->cpu[i])) {
             return false;
         }

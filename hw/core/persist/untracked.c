@@ -100,6 +100,7 @@ static void write_back(struct sg_persist *p, struct extent *e, uint64_t off, siz
     uint64_t n = sg_dom_media_take(p, e, lines) * SG_PERSIST_LINE;
 
     if (n) {
+        sg_dom_touch_range(&e->touched, off, n);
         memcpy(e->media + off, e->visible + off, n);
         sg_dom_heal(p, e->base + off, n);
     }
