@@ -4,6 +4,7 @@
  * to one does not change the other.
  */
 #include "persist/certain.h"
+#include "persist/domain_impl.h"
 
 #include "model_images.h"
 #include "random_trace.h"
@@ -179,10 +180,155 @@ static void several_extents(void)
     g_aligned_free(octets);
 }
 
+/* ---- What was touched ---- */
+
+static bool was_touched(const struct dom_rig *r, uint64_t page_no)
+{
+    size_t count;
+    const uint64_t *number = sg_persist_touched(r->p, 0, &count);
+    unsigned found = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        found += number[i] == page_no;
+    }
+    T_TRUE(found <= 1);
+    return found;
+}
+
+static void same_history(const struct dom_rig *a, const struct dom_rig *b, uint32_t number)
+{
+    const struct line *l = sg_dom_pool_at(&a->p->lines, number);
+
+    T_EQ_MEM(l, sg_dom_pool_at(&b->p->lines, number), sizeof(*l));
+    for (uint32_t n = l->first; n; n = sg_dom_rec(a->p, n)->next) {
+        T_EQ_MEM(sg_dom_rec(a->p, n), sg_dom_rec(b->p, n), sizeof(struct rec));
+    }
+}
+
+/* All that there is of a page, octet by octet: a clone has the same numbers of elements. */
+static void same_page(const struct dom_rig *a, const struct dom_rig *b, size_t page_no)
+{
+    const struct page *g = a->p->extent[0].pages[page_no], *h = b->p->extent[0].pages[page_no];
+    uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE;
+    size_t len = SG_MIN(SG_PERSIST_PAGE, a->size - off);
+
+    T_EQ_MEM(a->visible + off, b->visible + off, len);
+    T_EQ_MEM(a->media + off, b->media + off, len);
+    T_EQ_INT(!g, !h);
+    if (!g || !h) {
+        return;
+    }
+    T_TRUE(g->dirty == h->dirty && g->has_history == h->has_history && g->in_wpq == h->in_wpq &&
+           g->all_or_nothing == h->all_or_nothing && g->noted == h->noted);
+    for (uint64_t m = g->dirty; m; m &= m - 1) {
+        unsigned i = __builtin_ctzll(m);
+
+        T_EQ_U64(g->ref[i], h->ref[i]);
+        if (g->has_history >> i & 1) {
+            same_history(a, b, g->ref[i]);
+        }
+    }
+}
+
+static uint64_t as_it_is(void *opaque, uint64_t seq)
+{
+    (void)opaque;
+    return seq;
+}
+
+static bool same(const struct sg_persist *a, const struct sg_persist *b)
+{
+    const struct sg_persist_side of_a = { a, as_it_is, NULL }, of_b = { b, as_it_is, NULL };
+
+    return sg_persist_same(&of_a, &of_b);
+}
+
+/* Does it make a difference that only what was touched is compared? */
+static void compare_both_ways(struct dom_rig *r, struct dom_rig *was)
+{
+    bool fast = same(r->p, was->p), memories, slow;
+    struct dom_rig all;
+
+    clone_up(&all, r);
+    sg_persist_note_touched(all.p, false);
+    memories = memcmp(r->visible, was->visible, r->size) == 0 &&
+               memcmp(r->media, was->media, r->size) == 0;
+    slow = same(all.p, was->p);
+    T_EQ_INT(fast, slow && memories);
+    rig_down(&all);
+}
+
+/* Asks anew before each event, so that one that touches nothing is found. */
+static void touch_one_trace(const struct gt_trace *t, uint64_t seed)
+{
+    struct dom_rig r, was;
+
+    model_begin(&r, t, true);
+    enrich(&r, seed);
+    for (unsigned i = 0; i < t->count; i++) {
+        sg_persist_note_touched(r.p, true);
+        clone_up(&was, &r);
+        T_TRUE(same(r.p, was.p));
+        model_event(&r, &t->event[i]);
+        for (size_t page_no = 0; page_no < r.p->extent[0].page_count; page_no++) {
+            if (!was_touched(&r, page_no)) {
+                same_page(&r, &was, page_no);
+            }
+        }
+        compare_both_ways(&r, &was);
+        rig_down(&was);
+    }
+    rig_down(&r);
+}
+
+static void touched(void)
+{
+    static void (*const make[])(struct gt_trace *, uint64_t, unsigned,
+                                enum gt_report) = { gt_random_trace, gt_random_shared,
+                                                    gt_random_mixed, gt_random_bad };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(make); i++) {
+        for (uint64_t seed = 1; seed <= seeds(200); seed++) {
+            struct gt_trace t;
+
+            T_CONTEXT("traces %u, seed %" PRIu64, i, seed);
+            make[i](&t, seed, 0, (enum gt_report)(seed % GT_REPORTS));
+            touch_one_trace(&t, seed);
+        }
+    }
+}
+
+/* The first and the last page, which may be short; and nothing where nobody asks. */
+static void touched_ends(void)
+{
+    struct dom_rig r, c;
+    size_t count, last = 15;
+
+    rig_init(&r);
+    rig_up(&r, 16 * SG_PERSIST_PAGE - SG_PERSIST_LINE);
+    rig_store(&r, 0, 0, 1);
+    T_NULL(sg_persist_touched(r.p, 0, &count));
+    T_EQ_U64(count, 0);
+    sg_persist_note_touched(r.p, true);
+    rig_store(&r, 0, r.size - 8, 1);
+    T_TRUE(was_touched(&r, last) && !was_touched(&r, 0));
+    clone_up(&c, &r);
+    rig_store(&c, 0, 0, 2);
+    T_TRUE(was_touched(&c, last) && was_touched(&c, 0) && !was_touched(&r, 0));
+    rig_store(&r, 0, 0, 3);
+    T_TRUE(!same(r.p, c.p)); /* the memories differ */
+    sg_persist_note_touched(r.p, false);
+    T_NULL(sg_persist_touched(r.p, 0, &count));
+    rig_down(&c);
+    rig_down(&r);
+}
+
 static const struct t_case cases[] = {
     { "the same inputs and cut lead to the same; neither changes the other", same_effects },
     { "a clone outlives its original", outlives },
     { "extents keep their numbers", several_extents },
+    { "what was not touched is as it was", touched },
+    { "pages that were touched: the first, the last, and of clones", touched_ends },
 };
 
 T_MAIN(cases)
