@@ -34,10 +34,37 @@ static void add_all(struct sg_crash_numbers *to, const struct sg_crash_numbers *
     }
 }
 
+static void add_far(struct sg_crash_numbers *n, uint64_t event, uint64_t step)
+{
+    if (!n->far) {
+        n->far = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    }
+    g_hash_table_insert(n->far, g_memdup2(&event, sizeof(event)), g_memdup2(&step, sizeof(step)));
+}
+
+static void copy_far(struct sg_crash_numbers *n, GHashTable *far)
+{
+    GHashTableIter it;
+    gpointer event, step;
+
+    g_hash_table_iter_init(&it, far);
+    while (g_hash_table_iter_next(&it, &event, &step)) {
+        add_far(n, *(const uint64_t *)event, *(const uint64_t *)step);
+    }
+}
+
 void sg_crash_numbers_copy(struct sg_crash_numbers *n, const struct sg_crash_numbers *from)
 {
-    sg_crash_numbers_fork(n, from->trunk);
-    add_all(n, from);
+    *n = (struct sg_crash_numbers){
+        .trunk = from->trunk,
+        .step = g_byte_array_sized_new(from->step->len),
+        .start = g_array_copy(from->start),
+        .last = from->last,
+    };
+    g_byte_array_append(n->step, from->step->data, from->step->len);
+    if (from->far) {
+        copy_far(n, from->far);
+    }
 }
 
 void sg_crash_numbers_join(struct sg_crash_numbers *trunk, const struct sg_crash_numbers *n)
@@ -55,14 +82,6 @@ void sg_crash_numbers_fini(struct sg_crash_numbers *n)
         g_hash_table_destroy(n->far);
     }
     *n = (struct sg_crash_numbers){ 0 };
-}
-
-static void add_far(struct sg_crash_numbers *n, uint64_t event, uint64_t step)
-{
-    if (!n->far) {
-        n->far = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
-    }
-    g_hash_table_insert(n->far, g_memdup2(&event, sizeof(event)), g_memdup2(&step, sizeof(step)));
 }
 
 void sg_crash_numbers_add(struct sg_crash_numbers *n, uint64_t seq)
