@@ -54,8 +54,8 @@ bool images_write_base(struct sg_explore_images *x, const struct sg_explore_cont
 
 /* ---- An image ---- */
 
-bool images_write_image(struct sg_explore_images *x, const struct copies *c, const GArray *bad,
-                        const struct identity *id)
+bool images_write_image(struct sg_explore_images *x, const struct sg_explore_memories *c,
+                        const GArray *bad, const struct identity *id)
 {
     struct sg_crash_image_writer w;
     GByteArray *file = g_byte_array_new();

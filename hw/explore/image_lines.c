@@ -92,7 +92,7 @@ static void compare_page(struct sg_explore_images *x, const struct touched *t, u
     }
 }
 
-struct identity images_compare(struct sg_explore_images *x, const struct copies *c)
+struct identity images_compare(struct sg_explore_images *x, const struct sg_explore_memories *c)
 {
     struct identity id = { { 0, 0 } };
 

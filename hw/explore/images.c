@@ -9,6 +9,7 @@
 
 #include "crash/ways.h"
 #include "images_impl.h"
+#include "pasts.h"
 #include "persist/certain.h"
 
 enum {
@@ -86,19 +87,14 @@ struct sg_explore_images *sg_explore_images_new(const char *folder,
     for (unsigned i = 0; i < SG_CRASH_PLATFORMS; i++) {
         sg_crash_count_init(&x->counts[i].ways, 0);
         sg_crash_clusters_init(&x->clusters[i]);
+        sg_explore_memories_init(&x->copies[i]);
     }
     return x;
 }
 
 void images_unmap_copies(struct sg_explore_images *x, unsigned platform)
 {
-    struct copies *c = &x->copies[platform];
-
-    for (unsigned i = 0; i < SG_TRACE_EXTENTS && c->made; i++) {
-        sg_explore_unmap(&c->visible[i]);
-        sg_explore_unmap(&c->media[i]);
-    }
-    c->made = false;
+    sg_explore_memories_fini(&x->copies[platform]);
 }
 
 void sg_explore_images_free(struct sg_explore_images *x)
@@ -148,34 +144,21 @@ bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_
 
 /* ---- A crash point ---- */
 
-static bool make_copies(struct sg_explore_images *x, unsigned platform, unsigned memory,
-                        const struct sg_explore_memories *of)
+/* The platform's copies are as the past at hand; false: there is no memory, the first time. */
+static bool copy_past(struct sg_explore_images *x)
 {
-    struct copies *c = &x->copies[platform];
-
-    if (c->memory != memory) {
-        images_unmap_copies(x, platform);
-    }
-    for (unsigned i = 0; i < x->head.extent_count && !c->made; i++) {
-        if (!sg_explore_map_copy(&c->visible[i], &of->visible[i]) ||
-            !sg_explore_map_copy(&c->media[i], &of->media[i])) {
-            return images_complain("copies of persistent memory");
-        }
-    }
-    c->made = true;
-    c->memory = memory;
-    return true;
+    return sg_explore_pasts_copy(&x->copies[x->platform], x->memories, x->head.extent_count, x->p,
+                                 x->memory);
 }
 
 struct sg_persist *images_cut(struct sg_explore_images *x, const struct sg_persist_policy *policy)
 {
-    struct copies *c = &x->copies[x->platform];
+    struct sg_explore_memories *c = &x->copies[x->platform];
     struct sg_persist_memory memory[SG_TRACE_EXTENTS];
     struct sg_persist *clone;
 
+    sg_assert(copy_past(x)); /* they are there */
     for (unsigned i = 0; i < x->head.extent_count; i++) {
-        sg_explore_map_reset(&c->visible[i]);
-        sg_explore_map_reset(&c->media[i]);
         memory[i] = (struct sg_persist_memory){
             .visible = c->visible[i].octets,
             .media = c->media[i].octets,
@@ -283,7 +266,7 @@ static bool note_image(struct sg_explore_images *x, struct sg_crash_planner *pla
                        const struct sg_explore_plan *given, uint64_t behind,
                        const struct sg_persist *clone)
 {
-    const struct copies *c = &x->copies[x->platform];
+    const struct sg_explore_memories *c = &x->copies[x->platform];
     struct occurrence key = {
         .id = images_compare(x, c),
         .promises = x->in_force,
@@ -451,14 +434,14 @@ enum sg_explore_status sg_explore_images_point(struct sg_explore_images *x, unsi
                                                const struct sg_persist *p, uint64_t behind,
                                                const struct sg_explore_memories *memories)
 {
-    unsigned memory;
-
-    x->early = sg_crash_explorer_past(x->explorer, platform, &memory);
-    if (!make_copies(x, platform, memory, &memories[memory])) {
-        return SG_EXPLORE_FAILED;
-    }
+    x->early = sg_crash_explorer_past(x->explorer, platform, &x->memory);
+    x->memories = memories;
     x->p = p;
     x->platform = platform;
+    if (!copy_past(x)) {
+        images_complain("copies of persistent memory");
+        return SG_EXPLORE_FAILED;
+    }
     while (x->in_force < x->promises && x->promise[x->in_force].from <= behind) {
         x->in_force++;
     }

@@ -44,13 +44,6 @@ struct occurrence {
     guint omitted;
 };
 
-/* A clone's memories. */
-struct copies {
-    struct sg_explore_mapping visible[SG_TRACE_EXTENTS], media[SG_TRACE_EXTENTS];
-    bool made;
-    unsigned memory; /* of which past's memories, by number */
-};
-
 /* Crash points of each platform, without those that their clusters leave out. */
 struct spread {
     uint64_t seen[SG_CRASH_PLATFORMS]; /* so far */
@@ -77,7 +70,7 @@ struct sg_explore_images {
     struct sg_explore_mapping base[SG_TRACE_EXTENTS];
     char *base_file[SG_TRACE_EXTENTS]; /* relative to the folder */
     const char *target;
-    struct copies copies[SG_CRASH_PLATFORMS];
+    struct sg_explore_memories copies[SG_CRASH_PLATFORMS]; /* a clone's */
     const struct sg_crash_promise *promise;
     uint64_t promises;
     uint64_t in_force; /* of them at the crash point */
@@ -90,6 +83,8 @@ struct sg_explore_images {
     /* At the crash point at hand: */
     const struct sg_persist *p;
     unsigned platform;
+    const struct sg_explore_memories *memories; /* of all pasts */
+    unsigned memory;                            /* the past's, by number */
     const GArray *early;
     struct sg_explore_images_counts counts[SG_CRASH_PLATFORMS];
 };
@@ -112,7 +107,7 @@ bool images_wants_point(struct sg_explore_images *x);
 /* Pages that events touched, in the order of their addresses. */
 void images_sort_pages(struct sg_explore_images *x);
 /* What differs from the base: fills x->lines. */
-struct identity images_compare(struct sg_explore_images *x, const struct copies *c);
+struct identity images_compare(struct sg_explore_images *x, const struct sg_explore_memories *c);
 /* Lines that cannot be read are part of the image: struct sg_persist_bad, by address. */
 GArray *images_bad_lines(const struct sg_persist *p, struct identity *id);
 void images_name(const struct identity *id, char text[IMAGE_NAME]);
@@ -121,8 +116,8 @@ void images_name(const struct identity *id, char text[IMAGE_NAME]);
 
 /* Makes the folders, and writes the base of each extent. */
 bool images_write_base(struct sg_explore_images *x, const struct sg_explore_content *content);
-bool images_write_image(struct sg_explore_images *x, const struct copies *c, const GArray *bad,
-                        const struct identity *id);
+bool images_write_image(struct sg_explore_images *x, const struct sg_explore_memories *c,
+                        const GArray *bad, const struct identity *id);
 /* images.json */
 bool images_write_list(const struct sg_explore_images *x, const struct sg_crash_platform *platform);
 

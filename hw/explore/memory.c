@@ -145,33 +145,43 @@ bool sg_explore_map(struct sg_explore_mapping *m, const struct sg_explore_conten
     return true;
 }
 
-bool sg_explore_map_again(struct sg_explore_mapping *to, const struct sg_explore_mapping *of)
+void sg_explore_map_reset(struct sg_explore_mapping *m)
 {
-    static const struct sg_explore_content nothing = { .fd = { [0 ... SG_TRACE_EXTENTS - 1] =
-                                                                   -1 } };
+    madvise(m->octets, m->size, MADV_DONTNEED);
+}
 
-    if (to->fd < 0 && !sg_explore_map(to, &nothing, 0, of->size)) {
-        return false;
-    }
-    return ftruncate(to->fd, 0) == 0 && ftruncate(to->fd, (off_t)to->size) == 0 &&
-           copy_content(to->fd, of->fd, (off_t)of->size);
+void *sg_explore_map_fresh(const struct sg_explore_mapping *of, bool private)
+{
+    int flags = (private ? MAP_PRIVATE : MAP_SHARED) | MAP_NORESERVE;
+    void *fresh = mmap(NULL, of->size, PROT_READ | PROT_WRITE, flags, of->fd, 0);
+
+    return fresh == MAP_FAILED ? NULL : fresh;
+}
+
+/* Only a kernel without memory for a few words can refuse to move what it has. */
+void sg_explore_map_replace(struct sg_explore_mapping *m, void *fresh)
+{
+    sg_assert(mremap(fresh, m->size, m->size, MREMAP_MAYMOVE | MREMAP_FIXED, m->octets) ==
+              m->octets);
 }
 
 bool sg_explore_map_copy(struct sg_explore_mapping *m, const struct sg_explore_mapping *of)
 {
     *m = (struct sg_explore_mapping){ .fd = -1, .size = of->size };
-    m->octets =
-        mmap(NULL, of->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, of->fd, 0);
-    if (m->octets == MAP_FAILED) {
-        m->octets = NULL;
-        return false;
-    }
-    return true;
+    m->octets = sg_explore_map_fresh(of, true);
+    return m->octets != NULL;
 }
 
-void sg_explore_map_reset(struct sg_explore_mapping *m)
+void sg_explore_map_drop(const struct sg_explore_mapping *of, void *fresh)
 {
-    madvise(m->octets, m->size, MADV_DONTNEED);
+    if (fresh) {
+        munmap(fresh, of->size);
+    }
+}
+
+bool sg_explore_map_save(const struct sg_explore_mapping *m, int fd, uint64_t off, size_t len)
+{
+    return write_at(fd, m->octets + off, len, off);
 }
 
 void sg_explore_unmap(struct sg_explore_mapping *m)
@@ -190,6 +200,8 @@ void sg_explore_memories_init(struct sg_explore_memories *m)
     for (unsigned i = 0; i < SG_TRACE_EXTENTS; i++) {
         m->visible[i] = m->media[i] = (struct sg_explore_mapping){ .fd = -1 };
     }
+    m->apart = false;
+    m->own = NULL;
 }
 
 void sg_explore_memories_fini(struct sg_explore_memories *m)
@@ -198,16 +210,9 @@ void sg_explore_memories_fini(struct sg_explore_memories *m)
         sg_explore_unmap(&m->visible[i]);
         sg_explore_unmap(&m->media[i]);
     }
-}
-
-bool sg_explore_memories_again(struct sg_explore_memories *to, const struct sg_explore_memories *of,
-                               unsigned extents)
-{
-    bool good = true;
-
-    for (unsigned i = 0; i < extents && good; i++) {
-        good = sg_explore_map_again(&to->visible[i], &of->visible[i]) &&
-               sg_explore_map_again(&to->media[i], &of->media[i]);
+    m->apart = false;
+    if (m->own) {
+        g_array_unref(m->own);
     }
-    return good;
+    m->own = NULL;
 }

@@ -9,6 +9,7 @@
 #ifndef SG_EXPLORE_MEMORY_H
 #define SG_EXPLORE_MEMORY_H
 
+#include <glib.h>
 #include <stdbool.h>
 
 #include "trace/format.h"
@@ -22,6 +23,8 @@ struct sg_explore_mapping {
 /* Both memories of all extents. */
 struct sg_explore_memories {
     struct sg_explore_mapping visible[SG_TRACE_EXTENTS], media[SG_TRACE_EXTENTS];
+    bool apart;  /* private mappings of files (pasts.h) */
+    GArray *own; /* likewise: pages that may differ from these, if nobody needs them; NULL: none */
 };
 
 struct sg_explore_content {
@@ -49,18 +52,17 @@ bool sg_explore_map(struct sg_explore_mapping *m, const struct sg_explore_conten
                     unsigned extent, uint64_t size);
 void sg_explore_memories_init(struct sg_explore_memories *m);
 void sg_explore_memories_fini(struct sg_explore_memories *m);
-/* All of so many extents as sg_explore_map_again(). */
-bool sg_explore_memories_again(struct sg_explore_memories *to, const struct sg_explore_memories *of,
-                               unsigned extents);
-/*
- * A memory with the content that another one has now; to: none yet (fd -1), or one of the same
- * size, which stays where it is.  False: likewise.
- */
-bool sg_explore_map_again(struct sg_explore_mapping *to, const struct sg_explore_mapping *of);
 /* A private copy of a memory; false: likewise. */
 bool sg_explore_map_copy(struct sg_explore_mapping *m, const struct sg_explore_mapping *of);
 /* The copy is equal to the memory again. */
 void sg_explore_map_reset(struct sg_explore_mapping *m);
+/* The file of another memory of the same size, mapped once more; NULL: likewise. */
+void *sg_explore_map_fresh(const struct sg_explore_mapping *of, bool private);
+/* A fresh mapping takes the place of a memory, at the memory's address. */
+void sg_explore_map_replace(struct sg_explore_mapping *m, void *fresh);
+void sg_explore_map_drop(const struct sg_explore_mapping *of, void *fresh);
+/* Writes some octets of a memory to the same place of a file; false: there is no memory. */
+bool sg_explore_map_save(const struct sg_explore_mapping *m, int fd, uint64_t off, size_t len);
 void sg_explore_unmap(struct sg_explore_mapping *m);
 
 #endif

@@ -12,9 +12,10 @@
 
 #include "crash/order.h"
 #include "crash/pairs.h"
+#include "pasts.h"
 #include "session.h"
 
-enum { PROGRESS_EVERY = 1 << 16, PROGRESS_SECONDS = 2 };
+enum { PROGRESS_EVERY = 1 << 16, PROGRESS_SECONDS = 2, FEW_PAGES = 32 };
 
 void sg_explore_progress(const char *what, uint64_t done, uint64_t all)
 {
@@ -246,31 +247,42 @@ static int read_bases(struct sg_explore_session *s, const struct sg_trace_header
     return SG_EXPLORE_GOOD;
 }
 
-/* The memories of a platform, which get their content. */
+/* The memories of a platform with the content at the start; those of other pasts are gone. */
+static int map_memories(struct sg_explore_session *s, unsigned platform,
+                        const struct sg_trace_header *header)
+{
+    struct sg_explore_memories *m = s->memories[platform];
+
+    for (unsigned i = 0; i < SG_CRASH_PASTS; i++) {
+        sg_explore_memories_fini(&m[i]);
+    }
+    for (unsigned i = 0; i < header->extent_count; i++) {
+        uint64_t size = header->extent[i].size;
+
+        if (!sg_explore_map(&m->visible[i], &s->content, i, size) ||
+            !sg_explore_map(&m->media[i], &s->content, i, size)) {
+            return no_memory("the persistent memory of a platform");
+        }
+    }
+    return SG_EXPLORE_GOOD;
+}
+
 static int add_memories(struct sg_explore_session *s, struct sg_crash_explorer *explorer,
                         unsigned platform, const struct sg_trace_header *header)
 {
     struct sg_explore_trace *t = &s->trace[s->target];
+    const struct sg_explore_memories *m = s->memories[platform];
+    int status = map_memories(s, platform, header);
 
-    for (unsigned i = 0; i < header->extent_count; i++) {
-        struct sg_explore_mapping *visible = &s->memories[platform][0].visible[i];
-        struct sg_explore_mapping *media = &s->memories[platform][0].media[i];
-        uint64_t size = header->extent[i].size;
-
-        sg_explore_unmap(visible);
-        sg_explore_unmap(media);
-        if (!sg_explore_map(visible, &s->content, i, size) ||
-            !sg_explore_map(media, &s->content, i, size)) {
-            return no_memory("the persistent memory of a platform");
-        }
+    for (unsigned i = 0; i < header->extent_count && status == SG_EXPLORE_GOOD; i++) {
         if (!header->extent[i].has_content && !platform &&
-            !sg_trace_check_base(t->reader, i, media->octets)) {
+            !sg_trace_check_base(t->reader, i, m->media[i].octets)) {
             sg_explore_ended(t); /* says so */
             return SG_EXPLORE_TRACE;
         }
-        sg_crash_explorer_add(explorer, platform, visible->octets, media->octets);
+        sg_crash_explorer_add(explorer, platform, m->visible[i].octets, m->media[i].octets);
     }
-    return SG_EXPLORE_GOOD;
+    return status;
 }
 
 /* The head that all images have, and the memories of the start. */
@@ -325,21 +337,45 @@ static bool at_instant(void *opaque, unsigned platform, uint64_t behind, bool bo
     return *next < wanted->len && g_array_index(wanted, uint64_t, *next) == behind;
 }
 
+static unsigned extents_of(const struct sg_explore_session *s)
+{
+    return sg_trace_header(s->trace[s->target].reader)->extent_count;
+}
+
 /* The memories of another past of a platform. */
-static bool fork_memories(void *opaque, unsigned platform, unsigned from, unsigned to,
-                          struct sg_persist_memory *memory)
+static bool fork_memories(void *opaque, unsigned platform, const struct sg_persist *p,
+                          unsigned from, unsigned to, struct sg_persist_memory *memory)
 {
     struct sg_explore_session *s = opaque;
     struct sg_explore_memories *m = s->memories[platform];
-    unsigned extents = sg_trace_header(s->trace[s->target].reader)->extent_count;
+    unsigned extents = extents_of(s);
 
-    if (!sg_explore_memories_again(&m[to], &m[from], extents)) {
+    if (!sg_explore_pasts_fork(m, extents, p, from, to)) {
         return false;
     }
     for (unsigned i = 0; i < extents; i++) {
         memory[i] = (struct sg_persist_memory){ m[to].visible[i].octets, m[to].media[i].octets };
     }
     return true;
+}
+
+static void drop_memories(void *opaque, unsigned platform, const struct sg_persist *p,
+                          unsigned memory)
+{
+    struct sg_explore_session *s = opaque;
+
+    sg_explore_pasts_drop(s->memories[platform], extents_of(s), p, memory);
+}
+
+/* Not for a few pages: the next division may be near.  But images copy them for each cut. */
+static bool unite_memories(void *opaque, unsigned platform, const struct sg_persist *p,
+                           unsigned memory)
+{
+    struct sg_explore_session *s = opaque;
+    unsigned extents = extents_of(s);
+
+    return (s->images || sg_explore_pasts_touched(p, extents) > FEW_PAGES) &&
+           sg_explore_pasts_unite(s->memories[platform], extents, p, memory);
 }
 
 static int explore_events(struct sg_explore_session *s, struct sg_crash_explorer *explorer)
@@ -376,6 +412,8 @@ static struct sg_crash_exploration exploration(struct sg_explore_session *s)
         .point = s->images ? at_point : NULL,
         .instant = s->half ? at_instant : NULL,
         .fork = fork_memories,
+        .drop = drop_memories,
+        .unite = unite_memories,
         .opaque = s,
     };
 }
@@ -483,20 +521,13 @@ static void want(struct sg_explore_session *s, unsigned machine, uint64_t event)
 static int add_again(struct sg_explore_session *s, unsigned platform,
                      const struct sg_trace_header *header)
 {
-    for (unsigned i = 0; i < header->extent_count; i++) {
-        struct sg_explore_mapping *visible = &s->memories[platform][0].visible[i];
-        struct sg_explore_mapping *media = &s->memories[platform][0].media[i];
-        uint64_t size = header->extent[i].size;
+    const struct sg_explore_memories *m = s->memories[platform];
+    int status = map_memories(s, platform, header);
 
-        sg_explore_unmap(visible);
-        sg_explore_unmap(media);
-        if (!sg_explore_map(visible, &s->content, i, size) ||
-            !sg_explore_map(media, &s->content, i, size)) {
-            return no_memory("the persistent memory of a platform");
-        }
-        sg_crash_teller_add(s->teller, platform, visible->octets, media->octets);
+    for (unsigned i = 0; i < header->extent_count && status == SG_EXPLORE_GOOD; i++) {
+        sg_crash_teller_add(s->teller, platform, m->visible[i].octets, m->media[i].octets);
     }
-    return SG_EXPLORE_GOOD;
+    return status;
 }
 
 /* What happened to the stores that bugs may lose. */

@@ -421,6 +421,8 @@ static const char *start_run(struct sg_crash_explorer *x, unsigned i)
     if (replay) {
         sg_crash_pasts_init(&r->pasts, &r->verdict.platform, replay);
         r->pasts.fork = x->what.fork;
+        r->pasts.drop = x->what.drop;
+        r->pasts.unite = x->what.unite;
         r->pasts.opaque = x->what.opaque;
         r->pasts.platform = i;
         r->past = sg_crash_past_at(&r->pasts, 0);

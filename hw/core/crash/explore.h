@@ -97,7 +97,9 @@ struct sg_crash_exploration {
     const struct sg_crash_issuers *issuers;   /* of all events of the trace; likewise */
     sg_crash_point *point;                    /* NULL: only counted */
     sg_crash_instant *instant;                /* NULL: crash points are those of points.h */
-    sg_crash_fork *fork; /* for SG_CRASH_ANY; NULL: everything is late where it is asked */
+    sg_crash_fork *fork;   /* for SG_CRASH_ANY; NULL: everything is late where it is asked */
+    sg_crash_drop *drop;   /* likewise, or NULL */
+    sg_crash_unite *unite; /* likewise */
     void *opaque;
 };
 

@@ -9,10 +9,6 @@ struct early_answer {
     uint32_t taken, n;
 };
 
-struct open_range {
-    uint64_t addr, len;
-};
-
 enum { WAIT_MOST = 256 };
 
 static uint32_t all_of_it(void *opaque, const struct sg_persist_choice *q)
@@ -77,6 +73,16 @@ static void past_free(struct sg_crash_past *past)
     g_free(past);
 }
 
+/* One of several. */
+static void past_end(struct sg_crash_pasts *x, struct sg_crash_past *past)
+{
+    x->taken &= ~(1ull << past->memory);
+    if (x->drop) {
+        x->drop(x->opaque, x->platform, past->p, past->memory);
+    }
+    past_free(past);
+}
+
 /* NULL: no memory for it. */
 static struct sg_crash_past *past_copy(struct sg_crash_pasts *x, const struct sg_crash_past *from)
 {
@@ -84,7 +90,7 @@ static struct sg_crash_past *past_copy(struct sg_crash_pasts *x, const struct sg
     struct sg_crash_past *past;
     unsigned to = (unsigned)__builtin_ctzll(~x->taken);
 
-    if (!x->fork(x->opaque, x->platform, from->memory, to, memory)) {
+    if (!x->fork(x->opaque, x->platform, from->p, from->memory, to, memory)) {
         return NULL;
     }
     x->taken |= 1ull << to;
@@ -190,12 +196,15 @@ static bool next_answers(GArray *now)
     return false;
 }
 
-static void add_open(void *opaque, uint64_t addr, uint64_t len)
+/* Is there another combination of answers? */
+static bool has_others(const GArray *now)
 {
-    struct sg_crash_pasts *x = opaque;
-    struct open_range r = { addr, len };
-
-    g_array_append_val(x->open, r);
+    for (guint i = 0; i < now->len; i++) {
+        if (g_array_index(now, struct early_answer, i).n > 1) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* There may be several from now on. */
@@ -206,6 +215,10 @@ static void leave_trunk(struct sg_crash_pasts *x)
 
         x->trunk = only->numbers;
         sg_crash_numbers_fork(&only->numbers, &x->trunk);
+    }
+    if (!x->touches) {
+        sg_persist_note_touched(sg_crash_past_at(x, 0)->p, true);
+        x->touches = true;
     }
 }
 
@@ -218,7 +231,11 @@ static void back_to_trunk(struct sg_crash_pasts *x)
         sg_crash_numbers_fini(&only->numbers);
         only->numbers = x->trunk;
         x->trunk = (struct sg_crash_numbers){ .step = NULL };
-        g_array_set_size(x->open, 0);
+    }
+    if (x->all->len == 1 && x->touches &&
+        (!x->unite || x->unite(x->opaque, x->platform, only->p, only->memory))) {
+        sg_persist_note_touched(only->p, false);
+        x->touches = false;
     }
 }
 
@@ -252,28 +269,27 @@ static const char *divide(struct sg_crash_pasts *x, guint i, unsigned most,
                           const struct sg_trace_event *e, const char *name)
 {
     struct sg_crash_past *past = sg_crash_past_at(x, i), *before = NULL;
+    guint n = x->all->len;
     const char *wrong;
 
     leave_trunk(x);
-    if (has_room(x, most)) {
+    if (has_room(x, most - 1)) { /* for a second one as well */
         before = past_copy(x, past);
-        if (x->all->len == 1) { /* what is placed later is added then */
-            sg_persist_under_way(past->p, add_open, x);
-        }
     }
     wrong = past_event(past, e, name);
-    if (!before && past->now->len) {
+    if (!before && has_others(past->now)) {
         count_left_out(x, e);
     } else if (before && !wrong) {
         wrong = others(x, past, before, most, e, name);
     }
     if (before) {
-        x->taken &= ~(1ull << before->memory);
-        past_free(before);
+        past_end(x, before);
     }
     keep_answers(past);
     x->most = SG_MAX(x->most, x->all->len);
-    x->failed = x->wait = 0;
+    if (x->all->len > n) {
+        x->failed = x->wait = 0;
+    }
     return wrong;
 }
 
@@ -299,9 +315,6 @@ const char *sg_crash_pasts_event(struct sg_crash_pasts *x, const struct sg_trace
         }
         x->mixed += past->left_out;
     }
-    if (x->all->len > 1 && (e->kind == SG_TRACE_PLACE || e->kind == SG_TRACE_ATOMIC_WRITE)) {
-        add_open(x, e->addr, e->kind == SG_TRACE_PLACE ? e->len : SG_PERSIST_ATOM);
-    }
     back_to_trunk(x);
     return wrong;
 }
@@ -313,23 +326,13 @@ static uint64_t number(void *opaque, uint64_t seq)
     return sg_crash_numbers_event(opaque, seq);
 }
 
-static bool same(const struct sg_crash_pasts *x, struct sg_crash_past *a, struct sg_crash_past *b)
+static bool same(struct sg_crash_past *a, struct sg_crash_past *b)
 {
     const struct sg_persist_side of_a = { a->p, number, &a->numbers };
     const struct sg_persist_side of_b = { b->p, number, &b->numbers };
 
-    if (!sg_crash_replay_same_flushes(a->replay, b->replay, number, &a->numbers, &b->numbers) ||
-        !sg_persist_same(&of_a, &of_b)) {
-        return false;
-    }
-    for (guint i = 0; i < x->open->len; i++) {
-        const struct open_range *r = &g_array_index(x->open, struct open_range, i);
-
-        if (!sg_persist_same_memory(a->p, b->p, r->addr, r->len)) {
-            return false;
-        }
-    }
-    return true;
+    return sg_crash_replay_same_flushes(a->replay, b->replay, number, &a->numbers, &b->numbers) &&
+           sg_persist_same(&of_a, &of_b);
 }
 
 void sg_crash_pasts_drop(struct sg_crash_pasts *x, guint i)
@@ -337,9 +340,8 @@ void sg_crash_pasts_drop(struct sg_crash_pasts *x, guint i)
     struct sg_crash_past *past = sg_crash_past_at(x, i);
 
     sg_assert(x->all->len > 1);
-    x->taken &= ~(1ull << past->memory);
     g_ptr_array_remove_index(x->all, i);
-    past_free(past);
+    past_end(x, past);
     back_to_trunk(x);
 }
 
@@ -353,7 +355,7 @@ void sg_crash_pasts_join(struct sg_crash_pasts *x)
     }
     for (guint i = 0; i < x->all->len; i++) {
         for (guint k = i + 1; k < x->all->len;) {
-            if (same(x, sg_crash_past_at(x, i), sg_crash_past_at(x, k))) {
+            if (same(sg_crash_past_at(x, i), sg_crash_past_at(x, k))) {
                 sg_crash_pasts_drop(x, k);
                 x->joined++;
             } else {
@@ -375,7 +377,6 @@ void sg_crash_pasts_init(struct sg_crash_pasts *x, const struct sg_crash_platfor
     *x = (struct sg_crash_pasts){
         .arrivals = platform->arrivals,
         .all = g_ptr_array_new(),
-        .open = g_array_new(FALSE, FALSE, sizeof(struct open_range)),
         .taken = 1,
         .most = 1,
     };
@@ -395,7 +396,6 @@ void sg_crash_pasts_fini(struct sg_crash_pasts *x)
     }
     if (x->all) {
         g_ptr_array_unref(x->all);
-        g_array_unref(x->open);
     }
     sg_crash_numbers_fini(&x->trunk);
     *x = (struct sg_crash_pasts){ .all = NULL };

@@ -15,8 +15,8 @@
  *
  * The first past is the one in which everything came as late as possible.
  *
- * Memory: of each past what its domain takes, its memories, and an octet for each event since there
- * was only one.  At most SG_CRASH_PASTS at a time; where there would be more, data come as late as
+ * Memory: of each past what its domain takes, the pages of its memories that were touched since
+ * there was only one, and an octet for each event since then.  At most SG_CRASH_PASTS at a time; where there would be more, data come as late as
  * possible in what was divided last, and that is counted.
  */
 #ifndef SG_CRASH_PAST_H
@@ -34,12 +34,23 @@ enum {
 };
 
 /*
- * Makes memories with number @to, at first or again, copies of those with number @from, and says
- * where they are, by number of extent.  0 are those that the platform began with; all are below
- * SG_CRASH_PASTS.  False: there is no memory.
+ * Makes memories with number @to, at first or again, equal to those with number @from, whose domain
+ * is @p, and says where they are, by number of extent.  Since there was one past, they have been
+ * changed only in the pages that @p has touched (sg_persist_touched()).  0 are those that the
+ * platform began with; all are below SG_CRASH_PASTS.  False: there is no memory.
  */
-typedef bool sg_crash_fork(void *opaque, unsigned platform, unsigned from, unsigned to,
-                           struct sg_persist_memory *memory);
+typedef bool sg_crash_fork(void *opaque, unsigned platform, const struct sg_persist *p,
+                           unsigned from, unsigned to, struct sg_persist_memory *memory);
+/* A past with domain @p, one of several, has ended: its memories are not needed any more. */
+typedef void sg_crash_drop(void *opaque, unsigned platform, const struct sg_persist *p,
+                           unsigned memory);
+/*
+ * There is one past, with domain @p and these memories.  True: what will be touched is to be noted
+ * from the next division on.  False: it goes on as if there still were several, and the question
+ * comes again behind each event.
+ */
+typedef bool sg_crash_unite(void *opaque, unsigned platform, const struct sg_persist *p,
+                            unsigned memory);
 
 struct sg_crash_past {
     struct sg_crash_replay *replay;
@@ -58,7 +69,7 @@ struct sg_crash_pasts {
     uint8_t arrivals;              /* enum sg_crash_arrivals */
     GPtrArray *all;                /* struct sg_crash_past */
     struct sg_crash_numbers trunk; /* of events before there were several */
-    GArray *open;                  /* struct open_range: where memories may differ meanwhile */
+    bool touches;                  /* the domains note which pages they touch */
     uint64_t taken;                /* bits: memories in use */
     unsigned failed, wait;         /* comparisons without result; events until the next one */
     unsigned most;                 /* pasts at a time, so far */
@@ -67,7 +78,9 @@ struct sg_crash_pasts {
     uint64_t beside;               /* without SG_CRASH_ANY: stores beside data under way */
     uint64_t mixed;                /* events that proved data of which not all orders are there */
     /* Of the owner: */
-    sg_crash_fork *fork; /* NULL: there is one past */
+    sg_crash_fork *fork;   /* NULL: there is one past */
+    sg_crash_drop *drop;   /* NULL: nothing has to be done */
+    sg_crash_unite *unite; /* likewise */
     void *opaque;
     unsigned platform;
 };

@@ -99,10 +99,6 @@ void sg_persist_note_touched(struct sg_persist *p, bool on);
  */
 const uint64_t *sg_persist_touched(const struct sg_persist *p, unsigned extent, size_t *count);
 
-typedef void sg_persist_piece(void *opaque, uint64_t addr, uint64_t len);
-/* What is in S0 and S1, by segments; those in S0 first. */
-void sg_persist_under_way(const struct sg_persist *p, sg_persist_piece *piece, void *opaque);
-
 typedef uint64_t sg_persist_number(void *opaque, uint64_t seq);
 /* A domain, and what numbers of its events stand for: of two domains these are compared. */
 struct sg_persist_side {
@@ -121,10 +117,6 @@ struct sg_persist_side {
  * differ.
  */
 bool sg_persist_same(const struct sg_persist_side *a, const struct sg_persist_side *b);
-
-/* Is a range equal in both memories?  False, too, if it is not within one extent. */
-bool sg_persist_same_memory(const struct sg_persist *a, const struct sg_persist *b, uint64_t addr,
-                            uint64_t len);
 
 /* The memories of one extent of a clone: of the same size, contents equal to the original's. */
 struct sg_persist_memory {

@@ -292,35 +292,3 @@ bool sg_persist_same(const struct sg_persist_side *a, const struct sg_persist_si
     }
     return true;
 }
-
-bool sg_persist_same_memory(const struct sg_persist *a, const struct sg_persist *b, uint64_t addr,
-                            uint64_t len)
-{
-    uint64_t off;
-    int n = sg_persist_find(a, addr, len, &off);
-    const struct extent *e, *f;
-
-    if (n == SG_PERSIST_NO_EXTENT) {
-        return false;
-    }
-    e = &a->extent[n];
-    f = &b->extent[n];
-    return memcmp(e->visible + off, f->visible + off, len) == 0 &&
-           memcmp(e->media + off, f->media + off, len) == 0;
-}
-
-void sg_persist_under_way(const struct sg_persist *p, sg_persist_piece *piece, void *opaque)
-{
-    for (unsigned i = 0; i < p->conn_order->len; i++) {
-        const struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, i);
-
-        for (const struct piece *x = c->s0.head; x; x = x->next) {
-            piece(opaque, x->addr, x->len);
-        }
-    }
-    for (uint64_t m = p->s1_devices; m; m &= m - 1) {
-        for (const struct piece *x = p->s1[__builtin_ctzll(m)].head; x; x = x->next) {
-            piece(opaque, x->addr, x->len);
-        }
-    }
-}

@@ -311,12 +311,13 @@ static void at_point(void *opaque, unsigned platform, struct sg_persist *p, uint
     r->point(r->opaque, platform, p, behind);
 }
 
-static bool fork_memory(void *opaque, unsigned platform, unsigned from, unsigned to,
-                        struct sg_persist_memory *memory)
+static bool fork_memory(void *opaque, unsigned platform, const struct sg_persist *p, unsigned from,
+                        unsigned to, struct sg_persist_memory *memory)
 {
     struct xr *r = opaque;
     uint8_t **at = r->memory[platform];
 
+    (void)p;
     at[to] = at[to] ? at[to] : g_malloc((size_t)2 * XR_SIZE);
     memcpy(at[to], at[from], (size_t)2 * XR_SIZE);
     memory[0] = (struct sg_persist_memory){ at[to], at[to] + XR_SIZE };
