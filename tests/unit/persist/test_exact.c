@@ -116,18 +116,18 @@ static void exact_for(make_trace *make, unsigned n, unsigned per_skipped)
 
 static void exact(void)
 {
-    exact_for(gt_random_trace, 1200, 20);
+    exact_for(gt_random_trace, 800, 20);
 }
 
 static void segments(void)
 {
-    exact_for(gt_random_segments, 1200, 5);
+    exact_for(gt_random_segments, 400, 5);
 }
 
 /* Where several segments have something for a line, whatever proves them, and in which order. */
 static void shared(void)
 {
-    exact_for(gt_random_shared, 600, 2);
+    exact_for(gt_random_shared, 160, 2);
 }
 
 /* Connections that write to the same octets. */
@@ -138,13 +138,13 @@ static void make_races(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_
 
 static void races(void)
 {
-    exact_for(make_races, 1200, 2);
+    exact_for(make_races, 800, 2);
 }
 
 /* Where one segment at most has something for a line. */
 static void beside_dma(void)
 {
-    exact_for(gt_random_mixed, 1200, 5);
+    exact_for(gt_random_mixed, 600, 5);
 }
 
 static void make_planned(struct gt_trace *t, uint64_t seed, unsigned who, enum gt_report report)
@@ -164,7 +164,7 @@ static void one_plan(void)
 
 static void bad_lines(void)
 {
-    exact_for(gt_random_bad, 1200, 20);
+    exact_for(gt_random_bad, 600, 20);
 }
 
 /*
