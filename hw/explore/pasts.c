@@ -46,17 +46,12 @@ static GArray *touched_pages(const struct sg_persist *p, const struct sg_explore
 
 /* ---- Copies ---- */
 
-static void copy_pages(struct sg_explore_memories *to, const struct sg_explore_memories *from,
-                       const GArray *pages)
+static void copy_page(struct sg_explore_memories *to, const struct sg_explore_memories *from,
+                      const struct page_of *x)
 {
-    for (guint i = 0; i < pages->len; i++) {
-        const struct page_of *x = &g_array_index(pages, struct page_of, i);
-
-        memcpy(to->visible[x->extent].octets + x->off, from->visible[x->extent].octets + x->off,
-               x->len);
-        memcpy(to->media[x->extent].octets + x->off, from->media[x->extent].octets + x->off,
-               x->len);
-    }
+    memcpy(to->visible[x->extent].octets + x->off, from->visible[x->extent].octets + x->off,
+           x->len);
+    memcpy(to->media[x->extent].octets + x->off, from->media[x->extent].octets + x->off, x->len);
 }
 
 static void copy_touched(struct sg_explore_memories *to, const struct sg_explore_memories *from,
@@ -64,7 +59,9 @@ static void copy_touched(struct sg_explore_memories *to, const struct sg_explore
 {
     GArray *pages = touched_pages(p, from, extents);
 
-    copy_pages(to, from, pages);
+    for (guint i = 0; i < pages->len; i++) {
+        copy_page(to, from, &g_array_index(pages, struct page_of, i));
+    }
     g_array_unref(pages);
 }
 
@@ -183,8 +180,12 @@ bool sg_explore_pasts_fork(struct sg_explore_memories *m, unsigned extents,
     if ((!m[from].apart && !turn(&m[from], m, extents, true)) || !map_private(&m[to], m, extents)) {
         return false;
     }
-    if (m[to].own) {
-        copy_pages(&m[to], &m[from], m[to].own);
+    for (guint i = 0; m[to].own && i < m[to].own->len; i++) {
+        const struct page_of *x = &g_array_index(m[to].own, struct page_of, i);
+
+        if (!sg_persist_was_touched(p, x->extent, x->off / SG_PERSIST_PAGE)) {
+            copy_page(&m[to], &m[from], x);
+        }
     }
     copy_touched(&m[to], &m[from], extents, p);
     return true;

@@ -98,6 +98,8 @@ void sg_persist_note_touched(struct sg_persist *p, bool on);
  * the domain changes.
  */
 const uint64_t *sg_persist_touched(const struct sg_persist *p, unsigned extent, size_t *count);
+/* Is this one of them? */
+bool sg_persist_was_touched(const struct sg_persist *p, unsigned extent, uint64_t page_no);
 
 typedef uint64_t sg_persist_number(void *opaque, uint64_t seq);
 /* A domain, and what numbers of its events stand for: of two domains these are compared. */

@@ -72,3 +72,10 @@ const uint64_t *sg_persist_touched(const struct sg_persist *p, unsigned extent, 
     *count = number ? number->len : 0;
     return number ? (const uint64_t *)(const void *)number->data : NULL;
 }
+
+bool sg_persist_was_touched(const struct sg_persist *p, unsigned extent, uint64_t page_no)
+{
+    const struct sg_dom_touched *t = &p->extent[extent].touched;
+
+    return t->map && sg_dom_was_touched(t, page_no);
+}

@@ -192,6 +192,7 @@ static bool was_touched(const struct dom_rig *r, uint64_t page_no)
         found += number[i] == page_no;
     }
     T_TRUE(found <= 1);
+    T_EQ_INT(sg_persist_was_touched(r->p, 0, page_no), found);
     return found;
 }
 
