@@ -18,7 +18,8 @@ static const char usage[] =
     "  --domain LIST     none, adr, eadr, whole or all (all)\n"
     "  --ddio LIST       on, off or all (all)\n"
     "  --arrivals WHEN   data under way to a line come behind what others store there meanwhile\n"
-    "                    (late), before (early, without images), or any of it in any (late)\n"
+    "                    (late), before (early, without images), or in any order (any; with\n"
+    "                    --together late)\n"
     "  --acks LIST       what counts as an acknowledgement: flush, write, send, read, atomic,\n"
     "                    acknowledged, durable, state; marks are the last three (flush,marks)\n"
     "  --strategy LIST   images to write: exhaustive, only, all-but, random[:N[:SEED]], reads\n"
@@ -147,11 +148,12 @@ struct texts {
 /* Plans name the questions of cuts behind late arrivals, and images name plans. */
 static bool parse_arrivals(struct sg_explore_options *o, const struct texts *t, int *status)
 {
-    int arrivals = sg_crash_arrivals_parse(t->arrivals);
+    const char *text = t->arrivals ? t->arrivals : o->together ? "late" : "any";
+    int arrivals = sg_crash_arrivals_parse(text);
 
     o->arrivals = (uint8_t)arrivals;
     if (arrivals < 0) {
-        return complain(status, "--arrivals is late, early or any", t->arrivals);
+        return complain(status, "--arrivals is late, early or any", text);
     }
     if (o->arrivals == SG_CRASH_EARLY && (t->strategy || o->plans)) {
         return complain(status, "--arrivals early makes no images", NULL);
@@ -292,9 +294,7 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
     };
-    struct texts texts = {
-        .domain = "all", .ddio = "all", .acks = "flush,marks", .arrivals = "late"
-    };
+    struct texts texts = { .domain = "all", .ddio = "all", .acks = "flush,marks" };
     int c;
 
     *o = (struct sg_explore_options){

@@ -213,7 +213,7 @@ def _add_explore(verbs):
         "--arrivals",
         metavar="WHEN",
         help="data under way to a line come behind what others store there: late; before: early; "
-        "or in any order: any [late]",
+        "or in any order: any [any]",
     )
     add_option(
         "--acks",

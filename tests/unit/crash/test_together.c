@@ -245,6 +245,7 @@ static void promises(void)
 
     record(1, true, false);
     pr_expect(BOTH "--out out --strategy only" TRACES, 0, "explored");
+    pr_expect_in("out/first/result.json", "\"arrivals\": \"late\"");
     file = pr_json("out/second/promises.json");
     list = json_member(file, "promises", JSON_ARRAY);
     T_EQ_U64(list->items->len, 1);
@@ -261,6 +262,7 @@ static void refusals(void)
     pr_expect("--out x --together target --strategy only" TRACES, 2, "needs --target");
     pr_expect("--out x --target target --together target --strategy only" TRACES, 2, "another");
     pr_expect(BOTH "--out x" TRACES, 2, "needs --strategy");
+    pr_expect(BOTH "--out x --strategy only --arrivals any" TRACES, 2, "without --arrivals any");
     pr_expect(BOTH "--out x --strategy only,cluster" TRACES, 2, "without reads and cluster");
     pr_expect(BOTH "--out x --strategy only --max-pairs 0" TRACES, 2, "--max-pairs");
     pr_expect("--out x --target client --together nobody --strategy only" TRACES, 3,
