@@ -16,8 +16,9 @@
  * The first past is the one in which everything came as late as possible.
  *
  * Memory: of each past what its domain takes, the pages of its memories that were touched since
- * there was only one, and an octet for each event since then.  At most SG_CRASH_PASTS at a time; where there would be more, data come as late as
- * possible in what was divided last, and that is counted.
+ * there was only one, and an octet for each event since then.  At most SG_CRASH_PASTS at a time;
+ * where there would be more, data come as late as possible in what was divided last, and that is
+ * counted.
  */
 #ifndef SG_CRASH_PAST_H
 #define SG_CRASH_PAST_H
