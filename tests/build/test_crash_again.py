@@ -170,6 +170,7 @@ def recovering(folder):
     images = [occurrence(n, ADR[1:], deviations=[]) for n in (1, 2, 3, 30)]
     images.append(occurrence(2, ADR[:1], deviations=[]))  # by other answers
     found, judge, explorer = make_explored(folder / "e", images), Recovering(), Second()
+    found.result["arrivals"] = "late"
     result = recover(found, judge, explorer)
     assert judge.traces == IMAGES[:3], judge.traces  # a bad image has no recovery
     info = result["nested"]
@@ -180,7 +181,8 @@ def recovering(folder):
     words = list(zip(explorer.words[1], explorer.words[1][1:]))
     assert explorer.onto[1] == b"image " + IMAGES[1].encode(), explorer.onto
     base = "pmem0=%s" % found.extents[0].file.absolute()
-    for row in (("--base", base), ("--domain", "adr"), ("--ddio", "off,on")):
+    rows = (("--base", base), ("--domain", "adr"), ("--ddio", "off,on"), ("--arrivals", "late"))
+    for row in rows:
         assert row in words, (row, words)
     # The script knows of both cuts.
     scripts = [script for script, _ in judge.orders if "CRASH_RECOVERY" in script]

@@ -111,7 +111,7 @@ class Nested:
         words = _platform_options(recoveries.platforms(recovery.unit))
         words += ["--strategy", self.settings.strategy]
         words += ["--max-images", str(self.settings.images)]
-        words += self._start(recovery, place)
+        words += self.explored.arrivals() + self._start(recovery, place)
         status, result, out = explore.explore(
             place / TRACE, place / "explored", words, self.programs, quiet=True
         )

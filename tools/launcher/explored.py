@@ -18,6 +18,7 @@ MADE = "made"  # the folder of further images, made of plans (plans.py)
 START = "0" * 32  # the image of no differences
 IMAGES, PROMISES, RESULT = "images.json", "promises.json", "result.json"
 PAIRS = "pairs.json"  # of two VMs whose power fails at once (pairs.py)
+ARRIVALS = ("late", "any")  # "early" makes no images
 IMAGE = re.compile(r"[0-9a-f]{32}\Z")
 DOMAINS, DDIO = ("none", "adr", "eadr", "whole"), ("ddio=on", "ddio=off")
 PLATFORMS = tuple("%s,%s" % (domain, ddio) for domain in DOMAINS for ddio in DDIO)
@@ -205,6 +206,12 @@ class Explored:
         words = found.get("options") if isinstance(found, dict) else None
         rows = zip((words or ())[::2], (words or ())[1::2])
         return [word for row in rows if row[0] in ("--onto", "--base") for word in row]
+
+    def arrivals(self):
+        """The option for the orders of data under way that were explored: crash points depend on
+        them."""
+        found = self.result.get("arrivals")
+        return ["--arrivals", found] if found in ARRIVALS else []
 
     def symbols(self):
         """The programs whose names `crash explore` was given, as far as they are still there."""

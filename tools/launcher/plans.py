@@ -13,7 +13,6 @@ from .explored import IMAGES, MADE, is_occurrence, load
 from .symbols import Symbols
 
 VERSION = 1
-ARRIVALS = ("late", "any")  # "early" makes no images
 
 
 def plan(behind, platform, deviations=(), arrivals=()):
@@ -32,9 +31,7 @@ def _explorer(explored, folder, wanted):
     command = [str(paths.explorer()), "--out", str(folder), "--plans", str(file)]
     if explored.target:
         command += ["--target", explored.target]
-    if explored.result.get("arrivals") in ARRIVALS:  # crash points depend on it
-        command += ["--arrivals", explored.result["arrivals"]]
-    command += explored.content()
+    command += explored.arrivals() + explored.content()
     command += map(str, explored.traces())
     done = subprocess.run(
         command,
