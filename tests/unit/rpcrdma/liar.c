@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "liar.h"
 
+#include "rpc.h"
+
 static struct liar *of(struct rr_port *port)
 {
     return (struct liar *)port;
@@ -199,6 +201,26 @@ void liar_wrap(struct liar *liar, const struct lie *lie, struct rr_port *port)
     liar->port = *port;
     liar->port.ops = &liar_ops;
     liar->inner = port;
+}
+
+bool liar_is_call(struct sg_span message, struct rr_header *h)
+{
+    struct sg_span payload = rr_header_parse(message, h) == RR_OK && h->proc == RR_MSG
+                                 ? sg_span_from(message, h->len)
+                                 : SG_SPAN_NONE;
+
+    return payload.len >= 8 && sg_get_be32(payload.p + 4) == RR_CALL;
+}
+
+unsigned liar_replies;
+
+void liar_replies_first(uint8_t *octets, size_t *len, bool *swallow)
+{
+    static struct rr_header h;
+    bool call = liar_is_call(sg_span_of(octets, *len), &h);
+
+    *swallow = call && !liar_replies;
+    liar_replies += !call;
 }
 
 static struct rr_port *wrap(struct rr_port *port, void *arg)

@@ -59,6 +59,12 @@ struct liar {
     bool stopped;
 };
 
+/* Is that an RPC Call in RDMA_MSG?  Its header is in @h. */
+bool liar_is_call(struct sg_span message, struct rr_header *h);
+/* For lie.receives: no Call gets through before a Reply has; the count is the caller's to clear. */
+extern unsigned liar_replies;
+void liar_replies_first(uint8_t *octets, size_t *len, bool *swallow);
+
 /* For any side of a connection. */
 void liar_wrap(struct liar *liar, const struct lie *lie, struct rr_port *port);
 void liar_init(struct liar *liar, struct rr_loopback *loopback, const struct lie *lie);

@@ -120,11 +120,7 @@ static enum rr_fault parse(struct sg_span message)
 
 static bool is_call(struct sg_span message)
 {
-    struct sg_span payload = parse(message) == RR_OK && seen.proc == RR_MSG
-                                 ? sg_span_from(message, seen.len)
-                                 : SG_SPAN_NONE;
-
-    return payload.len >= 8 && sg_get_be32(payload.p + 4) == RR_CALL;
+    return liar_is_call(message, &seen);
 }
 
 /* Messages that a sound requester drops. */
@@ -273,15 +269,6 @@ static void one_call_at_a_time(uint8_t *octets, size_t *len, bool *swallow)
     }
 }
 
-/* It takes no Call before it has got a Reply on the connection. */
-static unsigned replies;
-
-static void replies_come_first(uint8_t *octets, size_t *len, bool *swallow)
-{
-    *swallow = is_call(sg_span_of(octets, *len)) && !replies;
-    replies += !is_call(sg_span_of(octets, *len));
-}
-
 static void forgets_private_data(struct liar_message *m)
 {
     too_long(m);
@@ -341,7 +328,7 @@ static const struct lie lies[] = {
     LIE("client-reverse-call", RPC_22, receives, ignores_calls),
     LIE("client-reverse-proc", RPC_22, sends, back_with_error),
     { "knows_by_xid", "client-reverse-xid", RPC_22, .sends = notes_xid, .receives = knows_by_xid },
-    LIE("client-reverse-first", RPC_22, receives, replies_come_first),
+    LIE("client-reverse-first", RPC_22, receives, liar_replies_first),
     LIE("client-reverse-many", RPC_03, receives, one_call_at_a_time),
 };
 
@@ -354,7 +341,7 @@ static void expect_noticed(const struct lie *lie)
     struct client c;
 
     T_CONTEXT("%s, case %s", lie->name, lie->case_id);
-    replies = 0;
+    liar_replies = 0;
     client_init(&c, &settings, lie);
     options = options_of(&c);
     memset(&client, 0, sizeof(client));
