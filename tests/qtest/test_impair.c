@@ -468,7 +468,7 @@ static const struct t_case cases[] = {
     { "switched off while frames wait", switched_off_with_frames },
     { "the machine stopped, and reset", machine_stopped },
     { "more frames than may wait", queue_full },
-    { "RDMA over two impaired links", rdma },
+    { "RDMA over two impaired links", rdma, .takes_long = true },
     { "an adapter unplugged while frames wait", unplugged_with_frames },
     { "command lines that are refused", bad_command_lines },
 };

@@ -269,7 +269,7 @@ static const struct t_case cases[] = {
     { "cut, restart, connect, and again", cut_again },
     { "a cut at each event: what a Flush answered for survives", cut_at_each_event },
     { "a cut of a stopped machine", cut_of_a_stopped_machine },
-    { "time of a cut", time_of_a_cut },
+    { "time of a cut", time_of_a_cut, .takes_long = true },
 };
 
 T_MAIN(cases)

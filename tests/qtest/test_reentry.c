@@ -434,11 +434,13 @@ static void meet(const char *source, const struct reentry_target *t, void (*prep
     machine_stop(m);
 }
 
+/* In a short run each source meets a few targets, and all sources together meet all. */
 static void meet_all(const char *source, void (*prepare)(void), void (*fire)(void))
 {
-    unsigned i;
+    static unsigned sources;
+    unsigned i, stride = t_stride(1);
 
-    for (i = 0; i < G_N_ELEMENTS(targets); i++) {
+    for (i = sources++ % stride; i < G_N_ELEMENTS(targets); i += stride) {
         meet(source, &targets[i], prepare, fire);
     }
 }

@@ -113,16 +113,18 @@ static void update(void)
     sg_flash_free(f);
 }
 
-/* The medium fails after each octet of an update in turn; the chip boots each time. */
+/* The medium fails after each octet of an update in turn, the last one among them; the chip boots
+   each time. */
 static void cut(bool torn)
 {
     struct medium m = { .torn = torn };
     uint32_t total = 2 * sizeof(struct sg_flash_slot);
+    unsigned stride = t_stride(3) | 1; /* odd: no multiple of a field */
     unsigned news = 0;
 
     sg_flash_free(fresh(&m));
     total += new_len;
-    for (uint32_t left = 0; left <= total; left++) {
+    for (uint32_t left = total % stride; left <= total; left += stride) {
         struct sg_flash *f = fresh(&m);
         enum sg_flash_reason reason = SG_FLASH_MEDIUM;
 

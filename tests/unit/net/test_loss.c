@@ -172,8 +172,8 @@ static void shown_early(void)
 
 static const struct t_case cases[] = {
     { "octets behind a gap are shown early", shown_early },
-    { "throughput and stalls", throughput },
-    { "windows", windows },
+    { "throughput and stalls", throughput, .takes_long = true },
+    { "windows", windows, .takes_long = true },
     { "windows out of range", windows__out_of_range },
 };
 

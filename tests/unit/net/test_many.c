@@ -317,7 +317,8 @@ static void time_wait__oldest_goes_first(void)
 }
 
 static const struct t_case cases[] = {
-    { "idle connections: cost a Send, a SYN and a run nothing", idle__costs_nothing },
+    { "idle connections: cost a Send, a SYN and a run nothing", idle__costs_nothing,
+      .takes_long = true },
     { "idle connections: the way to one stays short", idle__chains_stay_short },
     { "an address has sixteen octets", address__sixteen_octets },
     { "idle connections: peers are asked in turn", idle__peers_are_asked_in_turn,

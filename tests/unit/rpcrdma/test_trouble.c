@@ -104,7 +104,7 @@ static void expect_no_breach(bool leaves, const char *piece)
     struct rr_book book;
 
     behind.leaves = leaves;
-    for (behind.limit = 0; behind.limit < ANSWERS_MAX; behind.limit++) {
+    for (behind.limit = 0; behind.limit < ANSWERS_MAX; behind.limit += t_stride(2)) {
         T_CONTEXT("%s after %u Replies", leaves ? "the end" : "silence", behind.limit);
         run_all(&source, &book);
         if (book.failed) {

@@ -64,6 +64,7 @@ class CrashBoth(labtest.LabCase):
         self.assertEqual([p.name for p in folder.glob("check-*")] if folder.exists() else [], [])
         return json.loads(found.out)
 
+    @labtest.long
     def test_right(self):
         """Notes behind the Flush: all pairs are good, with a script in both VMs"""
         recording = self.record("noted")

@@ -395,12 +395,17 @@ def is_long(case):
     )
 
 
+def is_short_run():
+    """Whether long cases are left out, as in make check."""
+    return os.environ.get("SG_CASES") == "short"
+
+
 def chosen(cases, words):
     """Those whose name has one of the words; without words all, or the short ones if
     tools/build/check wants only these (SG_CASES)."""
     if words:
         return [case for case in cases if any(part in case.id() for part in words)]
-    if os.environ.get("SG_CASES") != "short":
+    if not is_short_run():
         return cases
     short = [case for case in cases if not is_long(case)]
     if len(short) < len(cases):
