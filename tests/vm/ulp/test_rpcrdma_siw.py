@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""rpcrdma over siw, another RDMA device: it judges there as it does over the adapter.
+# timeout: 1800
+
+Both VMs have siw alone.  siw does not read a first message that arrives before its queue pair has
+the socket, and then there is no answer (see test_interop).  So a case that is not judged as it
+should be is repeated, by itself, up to REPEATS times; each time is printed.  A rule that is really
+broken is broken in each run.
+"""
+import labtest
+import rpcrdmatest
+import ulptest
+from rdmatest import exports
+from test_rpcrdma import LINUX_BREAKS
+from ulptest import CLIENT, SERVER
+
+REPEATS = 4
+CLIENT_CASES = 43
+ECHO_PORT, JUDGE_PORT = 20050, 20051
+# These need memory windows of type 2, which siw does not have.
+NO_WINDOWS = {"private-invalidation"}
+SERVE = (
+    "mkdir -p /srv/export\nmount -t tmpfs -o size=16M tmpfs /srv/export\n"
+    "head -c 40000 /dev/urandom > /srv/export/checked\n"
+) + exports.nfs("/srv/export")
+
+
+class Siw(labtest.LabCase):
+    """alpha is the client, beta the server."""
+
+    up_arguments = (*ulptest.IMAGE, "--driver", "siw")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for vm in (CLIENT, SERVER):
+            cls.lab.run("copy", rpcrdmatest.PROGRAM, vm + ":/usr/bin/rpcrdma")
+
+    def run_check(self, target, *more):
+        """One run of rpcrdma check server."""
+        words = ["rpcrdma", "check", "server", target, "--tap", "--quiet", 100, "--wait", 2000]
+        done = self.lab.run(
+            *("exec", "-n", "--timeout", ulptest.LIMIT, CLIENT, "--", *words, *more),
+            status=None,
+            timeout=ulptest.LIMIT + 30,
+        )
+        self.assertEqual(done.err, "")
+        report = rpcrdmatest.Report(done.out)
+        self.assertTrue(report.complete(), done.out)
+        return report
+
+    def check(self, target, breaks, *more):
+        """Runs all cases, and repeats those that are not judged as they should be."""
+        report = self.run_check(target, *more)
+        self.assertGreaterEqual(report.cases, 50, report.text)
+        wrong = report.troubled | {
+            name
+            for name in report.broken.keys() | breaks.keys()
+            if report.broken.get(name) != breaks.get(name)
+        }
+        for name in sorted(wrong):
+            for _ in range(REPEATS):
+                print(
+                    "# repeated: %s, %s" % (name, sorted(report.broken.get(name, {"no verdict"})))
+                )
+                report_of_case = self.run_check(target, "--case", name, *more)
+                rules = report_of_case.broken.get(name)
+                if rules == breaks.get(name) and not report_of_case.troubled:
+                    break
+            else:
+                self.fail(report_of_case.text)
+        return report
+
+    def test_our_server__keeps_all_rules(self):
+        """rpcrdma check server, and rpcrdma serve"""
+        server = self.lab.start(SERVER, "rpcrdma", "serve", "--port", ECHO_PORT)
+        server.expect("listening at port %d" % ECHO_PORT)
+        report = self.check("%s:%d" % (ulptest.ADDRESS, ECHO_PORT), {})
+        self.assertEqual(report.skipped, NO_WINDOWS, report.text)
+        server.stop()
+
+    def test_server_of_linux__breaks_the_same_rules(self):
+        """As over the adapter, but for what needs memory windows"""
+        self.lab.sh(SERVER, "set -e\n" + SERVE, timeout=ulptest.LIMIT)
+        breaks = {name: LINUX_BREAKS[name] for name in LINUX_BREAKS.keys() - NO_WINDOWS}
+        report = self.check(ulptest.ADDRESS, breaks, "--program", "nfs", "--file", "checked")
+        self.assertEqual(report.skipped, NO_WINDOWS | {"results"}, report.text)
+
+    def test_our_client__keeps_all_rules(self):
+        """rpcrdma check client, and rpcrdma call"""
+        words = ("rpcrdma", "check", "client", "--port", JUDGE_PORT, "--tap")
+        judge = self.lab.start(SERVER, *words)
+        judge.expect("listening at port %d" % JUDGE_PORT)
+        target = "%s:%d" % (ulptest.ADDRESS, JUDGE_PORT)
+        client = self.lab.start(CLIENT, "rpcrdma", "call", target, "--count", 0, "--seconds", 600)
+        status = judge.wait(3 * ulptest.LIMIT)
+        client.stop()
+        report = rpcrdmatest.Report(judge.output)
+        self.assertEqual((status, report.broken, report.troubled), (0, {}, set()), report.text)
+        # A client that siw leaves without its first Reply calls again only when a case is over.
+        self.assertGreater(len(report.passed), CLIENT_CASES * 3 // 4, report.text)
+
+
+if __name__ == "__main__":
+    labtest.main()
