@@ -27,15 +27,15 @@ static bool call(struct rr_client *c, uint32_t xid, uint32_t proc)
     return rr_client_call(c, sg_span_of(s->octets, s->len), false) || rr_client_lost(c);
 }
 
-/* Waits until all Calls to the client are answered, at most so long. */
-static bool answered_within(struct rr_client *c, unsigned ms)
+/* Waits until the Calls to the client from number @first on are answered, at most so long. */
+static bool answered_within(struct rr_client *c, unsigned first, unsigned ms)
 {
     gint64 end = rr_client_now(c) + 1000 * (gint64)ms;
     unsigned open;
 
     do {
         open = 0;
-        for (unsigned i = 0; i < c->reverses; i++) {
+        for (unsigned i = first; i < c->reverses; i++) {
             open += !c->reverse[i].answered;
         }
         if (!open) {
@@ -52,7 +52,7 @@ static bool answered_within(struct rr_client *c, unsigned ms)
 
 static bool all_answered(struct rr_client *c)
 {
-    return answered_within(c, c->o->wait_ms);
+    return answered_within(c, 0, c->o->wait_ms);
 }
 
 static bool is_any(const struct rr_client *c, const struct rr_pending *p)
@@ -91,23 +91,28 @@ static struct rr_pending *midst(struct rr_client *c)
     return p;
 }
 
-/* All was executed, and the Call in the midst of which it happened goes on. */
-static void finish(struct rr_client *c, struct rr_pending *p, bool executed)
+/* What was answered was executed, or was not; Calls of the upstream go on. */
+static void judge_executed(struct rr_client *c, bool executed)
 {
-    if (!all_answered(c)) {
-        return;
-    }
     for (unsigned i = 0; i < c->reverses; i++) {
         const struct rr_reverse *r = &c->reverse[i];
 
-        if (r->accepted != executed) {
+        if (r->answered && r->accepted != executed) {
             rr_find(rr_client_findings(c), c->rule, "the Call with XID 0x%08x was %sexecuted",
                     r->xid, r->accepted ? "" : "not ");
         }
     }
     c->own_calls = false;
     rr_client_relay_waiting(c);
-    rr_client_answer_and_go_on(c, p);
+}
+
+/* All is answered, and the Call in the midst of which it happened goes on. */
+static void finish(struct rr_client *c, struct rr_pending *p, bool executed)
+{
+    if (all_answered(c)) {
+        judge_executed(c, executed);
+        rr_client_answer_and_go_on(c, p);
+    }
 }
 
 static void reverse(struct rr_client *c)
@@ -121,10 +126,12 @@ static void reverse(struct rr_client *c)
 
 /*
  * Before the first Reply on a connection.  The client has used the only credit for its own Calls
- * that it has then; that must not keep it from answering those of the server.
+ * that it has then; that must not keep it from answering those of the server.  Behind the Reply
+ * there is no reason left, neither for that Call nor for another one.
  */
 static void reverse_first(struct rr_client *c)
 {
+    unsigned part = c->o->wait_ms / FIRST_PART;
     struct rr_pending *p;
 
     c->own_calls = c->hold = true;
@@ -132,9 +139,21 @@ static void reverse_first(struct rr_client *c)
     if (!p || !call(c, g_random_int(), CB_NULL)) {
         return;
     }
-    answered_within(c, c->o->wait_ms / FIRST_PART);
+    answered_within(c, 0, part);
     rr_client_release(c);
-    finish(c, p, true);
+    if (c->over || !rr_client_answer(c, p)) {
+        rr_client_lost(c);
+        return;
+    }
+    rr_client_note(c, "the first Reply on the connection is sent");
+    answered_within(c, 0, part);
+    if (!c->over && call(c, g_random_int(), CB_NULL)) {
+        answered_within(c, c->reverses - 1, part);
+        judge_executed(c, true);
+    }
+    if (!c->over) {
+        rr_client_goes_on(c, false);
+    }
 }
 
 /* XIDs are those of the caller: each side may use the same ones. */

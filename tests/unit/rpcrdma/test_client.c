@@ -83,7 +83,7 @@ static void expect_all(const struct rr_requester_settings *settings)
         T_EQ_INT(n.wrong, 0);
     }
     T_EQ_INT(n.dropped, 17); /* one for each message that is not sound */
-    T_EQ_INT(n.back, 10);    /* Calls to the client */
+    T_EQ_INT(n.back, 11);    /* Calls to the client */
     T_TRUE(n.answered >= 200);
     g_string_free(book.out, true);
 }
