@@ -75,8 +75,17 @@ uint32_t sg_persist_queue_lines(const struct sg_persist *p, const struct sg_pers
  * the other; if there are several lines, SG_PERSIST_CHOICE_STOP says before each which one is next,
  * or 0 that it was enough.  0 to each question, or @choose NULL: as late as possible.  All answers,
  * with all of the cut, lead to all images.  A clone does not ask; a log has no answers.
+ *
+ * As the answers say, an older segment may come behind a newer one for the same octets.  Memory has
+ * then what the recorded memory did not have (sg_persist_contradicts()).
  */
 void sg_persist_arrivals(struct sg_persist *p, sg_persist_choose *choose, void *opaque);
+/*
+ * Has memory other octets in this range than the recorded memory, by answers to such questions?  If
+ * a CPU has just loaded it (sg_persist_cpu_load()), and has seen what was recorded, then the
+ * answers are not what happened.  False with @choose NULL.  Costs such octets, mostly none.
+ */
+bool sg_persist_contradicts(const struct sg_persist *p, uint64_t addr, uint64_t len);
 /*
  * About how many lines of several segments would the domain ask at first, before what this event
  * proves arrives?  A load of a range; a fence of a device, of any kind; the end of a Flush.

@@ -7,7 +7,7 @@
  * is dirty, what is under way, and the log as far as it is filled.
  */
 #include "persist/certain.h"
-#include "persist/domain_impl.h"
+#include "persist/segments.h"
 
 static void copy_pool(struct pool *to, const struct pool *from)
 {
@@ -121,6 +121,7 @@ struct sg_persist *sg_persist_clone(const struct sg_persist *p,
         }
     }
     c->origins = g_array_copy(p->origins);
+    sg_dom_overtaken_copy(c, p);
     copy_log(c, p);
     return c;
 }

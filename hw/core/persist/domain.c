@@ -63,7 +63,7 @@
  * and line_stores stores per history; so the worst case follows the size of the extents.  CPU
  * lists: SG_DOM_* of domain_impl.h.  Log: a ring.
  */
-#include "persist/domain_impl.h"
+#include "persist/segments.h"
 
 static const char *config_error(const struct sg_persist_config *c)
 {
@@ -116,6 +116,7 @@ struct sg_persist *sg_persist_new(const struct sg_persist_config *config,
     p->conns = g_hash_table_new(g_int64_hash, g_int64_equal);
     p->conn_order = g_ptr_array_new();
     sg_dom_origin_init(p);
+    sg_dom_overtaken_init(p);
     sg_dom_log_init(p);
     sg_dom_log_config(p);
     return p;
@@ -152,6 +153,7 @@ void sg_persist_free(struct sg_persist *p)
     g_hash_table_destroy(p->conns);
     g_ptr_array_free(p->conn_order, TRUE);
     g_array_free(p->origins, TRUE);
+    sg_dom_overtaken_free(p);
     g_free(p->log);
     g_free(p->log_data);
     g_free(p);

@@ -167,6 +167,8 @@ struct sg_persist {
     uint64_t posted_due_ns;
     sg_persist_choose *arrivals; /* NULL: as late as possible */
     void *arrivals_opaque;
+    GArray *overtaken;     /* octets of segments that newer ones have overtaken (overtaken.c) */
+    GHashTable *inverted;  /* octets that have another value than in the recorded memory */
     GArray *origins;       /* inputs of stores that waited in S0 or S1 (origin.c) */
     uint64_t origins_full; /* entries in it at which it is pruned */
 

@@ -330,6 +330,7 @@ void sg_dom_segments_early(struct sg_persist *p, uint64_t addr, uint64_t len)
         sg_dom_segments_mix(p, NULL);
         ask_all(p, lo, last, false);
     }
+    sg_dom_forget_inverted(p, addr, len);
 }
 
 void sg_persist_arrivals(struct sg_persist *p, sg_persist_choose *choose, void *opaque)

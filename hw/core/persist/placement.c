@@ -120,6 +120,7 @@ void sg_dom_place_clear(struct sg_persist *p)
     }
     p->s1_devices = 0;
     p->place_due_ns = p->posted_due_ns = SG_NEVER;
+    sg_dom_overtaken_clear(p);
 }
 
 /* A piece has to wait in the adapter. */

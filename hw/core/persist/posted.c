@@ -92,6 +92,7 @@ void sg_dom_become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *b
             return; /* the extent was removed meanwhile */
         }
         n = SG_MIN(len, e->size - off);
+        sg_dom_forget_inverted(p, addr, n);
         sg_dom_visible_write(p, e, off, buf, n, seq);
         if (!cached) {
             sg_dom_advance_range(p, e, off, n, SG_DOM_TO_S3, true);
@@ -126,8 +127,10 @@ uint64_t sg_dom_visible_seq(struct sg_persist *p, const struct piece *x, uint32_
 static void arrive(struct sg_persist *p, struct fifo *f, uint32_t octets, uint64_t seq)
 {
     struct piece *x = f->head;
+    GArray *differ = sg_dom_any_order(p) ? sg_dom_segment_arrives(p, x, octets) : NULL;
 
     sg_dom_become_visible(p, x->addr, x->data, octets, seq, x->source.mode);
+    sg_dom_note_inverted(p, differ);
     if (octets == x->len) {
         g_free(sg_dom_fifo_take(f, NULL));
         return;

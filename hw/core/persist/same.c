@@ -47,6 +47,21 @@ static bool same_pieces(const struct compared_domains *x, const struct fifo *f,
     return true;
 }
 
+static bool same_overtaken(const struct compared_domains *x)
+{
+    uint64_t a, b;
+
+    if (x->a->overtaken->len != x->b->overtaken->len) {
+        return false;
+    }
+    for (guint i = 0; i < x->a->overtaken->len; i++) {
+        if (!sg_dom_same_overtaken(x->a, x->b, i, &a, &b) || !same_number(x, a, b)) {
+            return false;
+        }
+    }
+    return sg_dom_same_inverted(x->a, x->b);
+}
+
 static bool same_under_way(const struct compared_domains *x)
 {
     if (x->a->s1_devices != x->b->s1_devices || x->a->conn_order->len != x->b->conn_order->len) {
@@ -67,7 +82,7 @@ static bool same_under_way(const struct compared_domains *x)
             return false;
         }
     }
-    return true;
+    return same_overtaken(x);
 }
 
 /* ---- CPUs ---- */

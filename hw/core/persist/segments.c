@@ -107,10 +107,12 @@ static gint by_input(gconstpointer a, gconstpointer b)
 static void arrive(struct sg_persist *p, const struct proved_piece *a)
 {
     struct piece *x = a->x;
+    GArray *differ = sg_dom_arrives_overtaken(p, x, a->octets);
 
     sg_dom_others_drain(p, -1, SG_DOM_ADAPTER);
     sg_dom_become_visible(p, x->addr, x->data, a->octets, sg_dom_visible_seq(p, x, a->octets),
                           x->source.mode);
+    sg_dom_note_inverted(p, differ);
     if (!a->stays) {
         g_free(x);
         return;
@@ -119,6 +121,19 @@ static void arrive(struct sg_persist *p, const struct proved_piece *a)
     x->len -= a->octets;
     a->stays->octets -= a->octets;
     memmove(x->data, x->data + a->octets, x->len);
+}
+
+/* These arrive; what is older and stays, or the rest of it, comes behind them. */
+static void note_overtaken(struct sg_persist *p, const GArray *arriving)
+{
+    GPtrArray *left = sg_dom_segments_under_way(p);
+
+    for (guint i = 0; i < arriving->len && left->len; i++) {
+        const struct proved_piece *a = &g_array_index(arriving, struct proved_piece, i);
+
+        sg_dom_overtakes(p, left, a->x, a->octets);
+    }
+    g_ptr_array_free(left, TRUE);
 }
 
 /* Of each piece what x->arrives says, in the order of the inputs. */
@@ -136,11 +151,24 @@ void sg_dom_segments_arrive(struct sg_persist *p)
         p->s1_devices &= ~((uint64_t)!p->s1[d].head << d);
     }
     g_array_sort(all, by_input);
+    note_overtaken(p, all);
     for (guint i = 0; i < all->len; i++) {
         arrive(p, &g_array_index(all, struct proved_piece, i));
     }
     g_array_free(all, TRUE);
     sg_dom_drop_empty(p);
+}
+
+GArray *sg_dom_segment_arrives(struct sg_persist *p, struct piece *x, uint32_t octets)
+{
+    GPtrArray *left = sg_dom_segments_under_way(p);
+
+    for (guint i = 0; i < left->len; i++) {
+        ((struct piece *)g_ptr_array_index(left, i))->arrives = 0;
+    }
+    sg_dom_overtakes(p, left, x, octets);
+    g_ptr_array_free(left, TRUE);
+    return sg_dom_arrives_overtaken(p, x, octets);
 }
 
 /* Says of each piece how much of it is proved; is that anything? */

@@ -27,6 +27,34 @@ void sg_dom_segments_settling(struct sg_persist *p, unsigned device, uint32_t qp
  * come before it or between.  @f: by a Flush that covers this, or NULL.
  */
 void sg_dom_segments_mix(struct sg_persist *p, const struct sg_dom_flushed *f);
+/* ---- overtaken.c ---- */
+
+void sg_dom_overtaken_init(struct sg_persist *p);
+void sg_dom_overtaken_free(struct sg_persist *p);
+void sg_dom_overtaken_clear(struct sg_persist *p);
+/* Of a clone, instead of the first. */
+void sg_dom_overtaken_copy(struct sg_persist *to, const struct sg_persist *from);
+/*
+ * So many first octets of a segment arrive; of older ones that are left under way, what does not
+ * arrive as well (x->arrives) comes behind them.
+ */
+void sg_dom_overtakes(struct sg_persist *p, const GPtrArray *left, const struct piece *by,
+                      uint32_t octets);
+/*
+ * So many first octets of a segment are about to arrive.  Returns what will differ from the
+ * recorded memory, for sg_dom_note_inverted() when they are there; or NULL.
+ */
+GArray *sg_dom_arrives_overtaken(struct sg_persist *p, const struct piece *x, uint32_t octets);
+void sg_dom_note_inverted(struct sg_persist *p, GArray *differ);
+/* Somebody writes there. */
+void sg_dom_forget_inverted(struct sg_persist *p, uint64_t addr, uint64_t len);
+bool sg_dom_same_inverted(const struct sg_persist *a, const struct sg_persist *b);
+/* But for the numbers of the segments, which it returns. */
+bool sg_dom_same_overtaken(const struct sg_persist *a, const struct sg_persist *b, guint i,
+                           uint64_t *of_a, uint64_t *of_b);
+
+/* ---- early.c ---- */
+
 /* How many lines it would ask about, at first. */
 uint32_t sg_dom_segments_stops(const struct sg_persist *p, const struct sg_dom_flushed *f);
 /*
@@ -34,6 +62,8 @@ uint32_t sg_dom_segments_stops(const struct sg_persist *p, const struct sg_dom_f
  * before.  To be called before anything of the store is in memory.
  */
 void sg_dom_segments_early(struct sg_persist *p, uint64_t addr, uint64_t len);
+/* So much of a segment, and of no other, is about to arrive; as sg_dom_arrives_overtaken(). */
+GArray *sg_dom_segment_arrives(struct sg_persist *p, struct piece *x, uint32_t octets);
 /* As sg_dom_posted_seen() and sg_dom_noted_arrives(). */
 void sg_dom_segments_seen(struct sg_persist *p, uint64_t lo, uint64_t last);
 void sg_dom_segments_noted(struct sg_persist *p, const struct sg_persist_source *source,

@@ -331,6 +331,9 @@ static void load_event(struct gt_world *w, struct gt_part x)
         return;
     }
     posted_seen(w, &x, w->t->slip == GT_LOAD_OF_ITS_OCTETS ? 1 : GT_LINE);
+    if (gt_in_any_order(w) && w->t->slip != GT_LOAD_SEES_ANYTHING) {
+        gt_step(w, gt_step_saw, &x);
+    }
     x.cpu = w->t->slip == GT_LOAD_OF_OWN_STORES ? UINT8_MAX : x.cpu;
     gt_step(w, gt_step_read, &x);
 }
@@ -379,6 +382,17 @@ static void bad_event(struct gt_world *w, const struct gt_event *e, struct gt_pa
     }
 }
 
+/* What the run writes at this event: visible memory is that of the trace. */
+static void write_memory(struct gt_world *w, const struct gt_event *e)
+{
+    bool writes = e->kind == GT_WRITE || e->kind == GT_ATOM || e->kind == GT_OTHER ||
+                  e->kind == GT_STORE || e->kind == GT_STORE_NT || (e->kind == GT_SWAP && !e->how);
+
+    if (writes) {
+        memset(w->memory + e->at, e->value, e->units);
+    }
+}
+
 static void run_event(struct gt_world *w, const struct gt_event *e)
 {
     struct gt_part x = {
@@ -387,6 +401,7 @@ static void run_event(struct gt_world *w, const struct gt_event *e)
     struct gt_part range = x;
 
     between(w);
+    write_memory(w, e);
     if (w->t->slip == GT_NT_LEAVES_ANY_TIME_ANOTHER_ACTS && e->kind == GT_WRITE) {
         gt_step(w, gt_all_left, NULL);
     }

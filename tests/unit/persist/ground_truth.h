@@ -103,6 +103,7 @@ enum gt_slip {
     GT_SEGMENTS_COME_AS_ONE, /* never a part of one */
     GT_NOTHING_IS_EARLY,     /* a store to a line comes before what is under way to it */
     GT_EARLY_OVERTAKES,      /* what comes before a store does so past older writes to its atoms */
+    GT_LOAD_SEES_ANYTHING,   /* also what the memory of the run did not have */
     GT_SLIPS_OF_BAD_LINES,   /* from here on: */
     GT_POISON_STAYS = GT_SLIPS_OF_BAD_LINES,
     GT_POISON_AT_ANY_TIME, /* what was written back before it does not heal */

@@ -60,6 +60,7 @@ struct gt_world {
     unsigned buffered[GT_CPUS], nts, now;
     struct gt_part s0[GT_QUEUES][64], s1[GT_DEVICES][64]; /* a connection's, an adapter's */
     unsigned s0_count[GT_QUEUES], s1_count[GT_DEVICES];
+    uint8_t memory[GT_WORLD]; /* that of the run: the newest of each half in the trace */
     struct gt_segment segment[GT_EVENTS]; /* instead, with gt_in_any_order() */
     unsigned segments;
 };

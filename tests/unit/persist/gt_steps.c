@@ -149,6 +149,38 @@ bool gt_step_fence(const struct gt_world *w, struct gt_machine *m, const struct 
     return m->drained[x->cpu] == w->buffered[x->cpu];
 }
 
+/* Does a store of this CPU to a half still wait in it?  Then a load has that. */
+static bool own_waits(const struct gt_world *w, const struct gt_machine *m, unsigned cpu,
+                      unsigned half)
+{
+    for (unsigned i = m->drained[cpu]; i < w->buffered[cpu]; i++) {
+        const struct gt_part *x = &w->buffer[cpu][i];
+
+        if (x->kind == BUFFERED_STORE && half - x->at < x->units) {
+            return true;
+        }
+    }
+    for (unsigned i = 0; i < w->nts; i++) {
+        if (w->nt[i].cpu == cpu && half - w->nt[i].at < w->nt[i].units && !gt_has_left(m, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A CPU has loaded x, all of which has come: it saw what the run had there. */
+bool gt_step_saw(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
+{
+    for (unsigned half = x->at; half < x->at + x->units; half++) {
+        if (m->cache[half] != w->memory[half] && !own_waits(w, m, x->cpu, half) &&
+            gt_stores_left(w, m, half / GT_LINE, x->cpu) &&
+            gt_line_left(w, m, half / GT_LINE, -1, x->cpu)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Who has read the lines of x saw what others than x->cpu stored there. */
 bool gt_step_read(const struct gt_world *w, struct gt_machine *m, const struct gt_part *x)
 {

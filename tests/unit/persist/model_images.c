@@ -203,14 +203,22 @@ void model_begin(struct dom_rig *r, const struct gt_trace *t, bool check)
     }
 }
 
-static void run(struct dom_rig *r, const struct gt_trace *t, bool check)
+/* False: a load contradicts the answers. */
+static bool run(struct dom_rig *r, const struct gt_trace *t, bool check)
 {
     for (unsigned i = 0; i < t->count; i++) {
-        model_event(r, &t->event[i]);
+        const struct gt_event *e = &t->event[i];
+
+        model_event(r, e);
+        if (e->kind == GT_LOAD &&
+            sg_persist_contradicts(r->p, RIG_BASE + e->at * HALF, e->units * HALF)) {
+            return false;
+        }
     }
     if (check) {
         sg_assert_persist_state(r->p, true);
     }
+    return true;
 }
 
 static void read_image(const uint8_t *media, uint8_t image[GT_WORLD])
@@ -236,14 +244,15 @@ static void hide_bad(const struct dom_rig *r, uint8_t image[GT_WORLD])
     }
 }
 
-void model_image(const struct gt_trace *trace, const struct sg_persist_policy *policy, bool preview,
+bool model_image(const struct gt_trace *trace, const struct sg_persist_policy *policy, bool preview,
                  uint8_t image[GT_WORLD])
 {
+    bool happened;
     uint8_t media[GT_WORLD * HALF];
     struct dom_rig r;
 
     model_begin(&r, trace, true);
-    run(&r, trace, true);
+    happened = run(&r, trace, true);
     if (preview) {
         T_TRUE(sg_persist_preview(r.p, policy, RIG_BASE, media, sizeof(media)));
         read_image(media, image);
@@ -253,6 +262,7 @@ void model_image(const struct gt_trace *trace, const struct sg_persist_policy *p
         hide_bad(&r, image);
     }
     rig_down(&r);
+    return happened;
 }
 
 GHashTable *model_images(const struct gt_trace *trace, unsigned most, unsigned *cuts)
@@ -265,17 +275,20 @@ GHashTable *model_images(const struct gt_trace *trace, unsigned most, unsigned *
     *cuts = 0;
     do {
         struct dom_rig r;
+        bool happened;
 
         w.asked = 0;
         model_begin(&r, trace, *cuts == 0);
         if (!trace->plan) {
             sg_persist_arrivals(r.p, answer, &w);
         }
-        run(&r, trace, *cuts == 0);
-        sg_persist_report_free(sg_persist_cut(r.p, &policy));
-        read_image(r.media, image);
-        hide_bad(&r, image);
-        gt_set_add(set, image);
+        happened = run(&r, trace, *cuts == 0);
+        if (happened) {
+            sg_persist_report_free(sg_persist_cut(r.p, &policy));
+            read_image(r.media, image);
+            hide_bad(&r, image);
+            gt_set_add(set, image);
+        }
         rig_down(&r);
         if (++*cuts == most) {
             g_hash_table_destroy(set);

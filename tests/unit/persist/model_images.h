@@ -15,8 +15,11 @@ void model_event(struct dom_rig *r, const struct gt_event *e);
 
 /* NULL: there are more than @most ways to answer.  *cuts: how many there were. */
 GHashTable *model_images(const struct gt_trace *trace, unsigned most, unsigned *cuts);
-/* One image, of a cut by this policy; preview: of a preview, S0 and S1 being lost. */
-void model_image(const struct gt_trace *trace, const struct sg_persist_policy *policy, bool preview,
+/*
+ * One image, of a cut by this policy; preview: of a preview, S0 and S1 being lost.  False: a load
+ * contradicts what the trace's plan answered, so that run did not happen.
+ */
+bool model_image(const struct gt_trace *trace, const struct sg_persist_policy *policy, bool preview,
                  uint8_t image[GT_WORLD]);
 
 #endif

@@ -192,6 +192,10 @@ static struct gt_event racing_event(enum gt_report report)
         e.conn = 0;
         e.how = report;
         break;
+    case 6:
+        e.kind = GT_LOAD;
+        e.conn = 0;
+        break;
     }
     return e;
 }
