@@ -345,6 +345,7 @@ static const char *run_event(struct sg_crash_explorer *x, unsigned platform,
         return NULL;
     }
     wrong = sg_crash_pasts_event(&r->pasts, e, name);
+    r->past = sg_crash_past_at(&r->pasts, 0);
     sg_crash_points_behind(&r->points, e);
     if (settles && !wrong && r->pasts.all->len > 1) {
         sg_crash_pasts_join(&r->pasts);

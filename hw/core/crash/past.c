@@ -293,6 +293,26 @@ static const char *divide(struct sg_crash_pasts *x, guint i, unsigned most,
     return wrong;
 }
 
+/*
+ * Somebody has read what the recorded memory had.  Pasts that had something else there did not
+ * happen.  If limits have left out the order that it saw, they all stay, and that is counted.
+ */
+static void drop_contradicted(struct sg_crash_pasts *x, const struct sg_trace_event *e)
+{
+    guint contradicted = 0;
+
+    for (guint i = 0; i < x->all->len; i++) {
+        contradicted += sg_crash_replay_contradicted(sg_crash_past_at(x, i)->replay, e);
+    }
+    x->mixed += contradicted == x->all->len;
+    for (guint i = x->all->len; contradicted < x->all->len && i-- && contradicted;) {
+        if (sg_crash_replay_contradicted(sg_crash_past_at(x, i)->replay, e)) {
+            sg_crash_pasts_drop(x, i);
+            contradicted--;
+        }
+    }
+}
+
 const char *sg_crash_pasts_event(struct sg_crash_pasts *x, const struct sg_trace_event *e,
                                  const char *name)
 {
@@ -314,6 +334,9 @@ const char *sg_crash_pasts_event(struct sg_crash_pasts *x, const struct sg_trace
             keep_answers(past); /* nobody divides: all late */
         }
         x->mixed += past->left_out;
+    }
+    if (!wrong) {
+        drop_contradicted(x, e);
     }
     back_to_trunk(x);
     return wrong;

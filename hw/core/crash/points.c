@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Each kind of event has a class, which says when it may take images away. */
 #include "crash/points.h"
+#include "persist/certain.h"
 
 enum event_class {
     CLASS_NONE,    /* changes nothing that a cut leaves */
@@ -104,7 +105,7 @@ bool sg_crash_points_acts(const struct sg_crash_points *x, const struct sg_persi
     case CLASS_DEVICE:
         return has_posted(x, e->unit);
     case CLASS_READ:
-        return x->placed || sg_persist_cpu_waits(p);
+        return x->placed || sg_persist_cpu_waits(p) || sg_persist_contradicts(p, e->addr, e->len);
     case CLASS_SYNC:
         return sg_persist_cpu_waits(p);
     case CLASS_AT_ONCE:

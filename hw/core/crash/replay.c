@@ -272,6 +272,14 @@ uint32_t sg_crash_replay_stops(const struct sg_crash_replay *x, const struct sg_
     }
 }
 
+bool sg_crash_replay_contradicted(const struct sg_crash_replay *x, const struct sg_trace_event *e)
+{
+    bool reads =
+        e->kind == SG_TRACE_LOAD || e->kind == SG_TRACE_DMA_READ || e->kind == SG_TRACE_MEDIA_READ;
+
+    return reads && sg_persist_contradicts(x->p, e->addr, e->len);
+}
+
 /* In one call, as the recorded one: a read ends at bad lines and leaves alone what follows. */
 static const char *media_read(struct sg_crash_replay *x, const struct sg_trace_event *e,
                               const char *name)

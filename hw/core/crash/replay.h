@@ -67,6 +67,8 @@ const char *sg_crash_replay_event(struct sg_crash_replay *x, const struct sg_tra
  * arrives (sg_persist_stops_at_load() and others)?  Not of stores.
  */
 uint32_t sg_crash_replay_stops(const struct sg_crash_replay *x, const struct sg_trace_event *e);
+/* The event read memory, and saw what memory does not have (sg_persist_contradicts()). */
+bool sg_crash_replay_contradicted(const struct sg_crash_replay *x, const struct sg_trace_event *e);
 
 struct sg_persist *sg_crash_replay_domain(struct sg_crash_replay *x);
 
