@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import labtest
+import ulptest
 
 PROGRAM = labtest.TOP / "build" / "native" / "tools" / "rpcrdma" / "rpcrdma"
 
@@ -45,6 +46,20 @@ class Report:
         """Whether there is a line for each case."""
         lines = len(self.passed) + len(self.skipped) + len(self.broken) + len(self.troubled)
         return lines == self.cases
+
+
+def check_server(lab, target, *more):
+    """(status, the report) of rpcrdma check server in the client's VM; each case has a line."""
+    words = ["rpcrdma", "check", "server", target, "--tap", "--quiet", 100, "--wait", 2000]
+    done = lab.run(
+        *("exec", "-n", "--timeout", ulptest.LIMIT, ulptest.CLIENT, "--", *words, *more),
+        status=None,
+        timeout=ulptest.LIMIT + 30,
+    )
+    assert not done.err, done.err
+    report = Report(done.out)
+    assert report.complete(), done.out
+    return done.returncode, report
 
 
 def settled(capture):

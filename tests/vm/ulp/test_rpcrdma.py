@@ -159,18 +159,10 @@ class Rpcrdma(labtest.LabCase):
     def check(self, target, *more):
         """The report of rpcrdma check server, all of whose cases have a judgement."""
         self.lab.run("copy", rpcrdmatest.PROGRAM, CLIENT + ":/usr/bin/rpcrdma")
-        words = ["rpcrdma", "check", "server", target, "--tap", "--quiet", 100, "--wait", 2000]
-        done = self.lab.run(
-            *("exec", "-n", "--timeout", ulptest.LIMIT, CLIENT, "--", *words, *more),
-            status=None,
-            timeout=ulptest.LIMIT + 30,
-        )
-        self.assertEqual(done.err, "")
-        report = rpcrdmatest.Report(done.out)
-        self.assertTrue(report.complete(), done.out)
-        self.assertGreaterEqual(report.cases, 50, done.out)
-        self.assertEqual(report.troubled, set(), done.out)
-        self.assertEqual(done.returncode, 1 if report.broken else 0, done.out)
+        status, report = rpcrdmatest.check_server(self.lab, target, *more)
+        self.assertGreaterEqual(report.cases, 50, report.text)
+        self.assertEqual(report.troubled, set(), report.text)
+        self.assertEqual(status, 1 if report.broken else 0, report.text)
         return report
 
     def test_our_server__keeps_all_rules(self):

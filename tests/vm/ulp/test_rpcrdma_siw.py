@@ -36,22 +36,9 @@ class Siw(labtest.LabCase):
         for vm in (CLIENT, SERVER):
             cls.lab.run("copy", rpcrdmatest.PROGRAM, vm + ":/usr/bin/rpcrdma")
 
-    def run_check(self, target, *more):
-        """One run of rpcrdma check server."""
-        words = ["rpcrdma", "check", "server", target, "--tap", "--quiet", 100, "--wait", 2000]
-        done = self.lab.run(
-            *("exec", "-n", "--timeout", ulptest.LIMIT, CLIENT, "--", *words, *more),
-            status=None,
-            timeout=ulptest.LIMIT + 30,
-        )
-        self.assertEqual(done.err, "")
-        report = rpcrdmatest.Report(done.out)
-        self.assertTrue(report.complete(), done.out)
-        return report
-
     def check(self, target, breaks, *more):
         """Runs all cases, and repeats those that are not judged as they should be."""
-        report = self.run_check(target, *more)
+        _, report = rpcrdmatest.check_server(self.lab, target, *more)
         self.assertGreaterEqual(report.cases, 50, report.text)
         wrong = report.troubled | {
             name
@@ -63,12 +50,12 @@ class Siw(labtest.LabCase):
                 print(
                     "# repeated: %s, %s" % (name, sorted(report.broken.get(name, {"no verdict"})))
                 )
-                report_of_case = self.run_check(target, "--case", name, *more)
-                rules = report_of_case.broken.get(name)
-                if rules == breaks.get(name) and not report_of_case.troubled:
+                _, again = rpcrdmatest.check_server(self.lab, target, "--case", name, *more)
+                rules = again.broken.get(name)
+                if rules == breaks.get(name) and not again.troubled:
                     break
             else:
-                self.fail(report_of_case.text)
+                self.fail(again.text)
         return report
 
     def test_our_server__keeps_all_rules(self):
