@@ -18,7 +18,7 @@ import cases
 TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOP / "tools"))
-from launcher import kernel_files, options, own_kernel, reload, share  # noqa: E402
+from launcher import kernel_files, options, own_kernel, proc, reload, share  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
 CASES = []
@@ -188,6 +188,7 @@ def image__not_for_these_vms(folder):
             (b"hello", "no Linux kernel"),
             (b"", "no Linux kernel"),
             (image(flags=0), "32-bit"),
+            (image()[:0x206], "cut short"),
             (image()[:0x208], "cut short"),
             (image(release="\x01\x02"), "release"),
         )
@@ -307,6 +308,38 @@ def package__not_of_a_kernel(folder):
     bad = folder / "linux-image-6.deb"
     bad.write_text("nonsense")
     refused(bad, "linux-image-6.deb")
+    files = {"boot/config-" + RELEASE: config_text().encode() + os.urandom(1 << 16)}
+    whole = package(folder, "linux-image-" + RELEASE, files)
+    whole.write_bytes(whole.read_bytes()[: -(1 << 14)])
+    refused(whole, whole.name, "Fetch the package again")
+
+
+@case
+def no_file__is_refused(folder):
+    """a pipe, which nobody may ever write to, is refused at once wherever a file is wanted"""
+    for name in ("kernel", "linux-image-6.deb", "module.ko"):
+        os.mkfifo(folder / name)
+    refused(folder / "kernel", "is not a file", modules=folder)
+    refused(folder / "linux-image-6.deb", "is not a file")
+    assert "is not a file" in reloading(str(folder / "module.ko"))
+    place = Path(tree(folder / "tree"))
+    (place / ".config").unlink()
+    os.mkfifo(place / ".config")
+    refused(place, "is not configured")
+
+
+@case
+def programs__that_fail(_folder):
+    """a program of the host that does not end, or is not there, is an error with a text"""
+    for words, text in (
+        (["sleep", 60], "sleep did not end within 0.1 s"),
+        (["/none/at/all"], "No such file"),
+    ):
+        try:
+            proc.ask(words, 0.1)
+            raise AssertionError(words)
+        except LabError as error:
+            assert text in error.text(), error.text()
 
 
 @case

@@ -6,10 +6,9 @@ The launcher mounts nothing: e2fsprogs' debugfs says what a file has.
 import argparse
 import os
 import re
-import subprocess
 from pathlib import Path
 
-from . import own_kernel, paths
+from . import own_kernel, paths, proc
 from .errors import UsageError
 
 IMAGES = ("base", "consumers")
@@ -84,13 +83,9 @@ def _check_format(path):
 
 def has(path, name):
     """Whether the file system has the file, which may be a link."""
-    done = subprocess.run(
-        ["debugfs", "-R", "stat " + name, str(path)],
+    done = proc.ask(
+        ["debugfs", "-R", "stat " + name, path],
         env={**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     return "Inode:" in done.stdout
 

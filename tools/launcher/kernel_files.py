@@ -8,6 +8,7 @@ configuration between two marks.
 import bz2
 import gzip
 import lzma
+import os
 import re
 import struct
 import subprocess
@@ -33,8 +34,15 @@ OTHERS = (
 )
 
 
+def require_file(path, option):
+    """An error unless the path is a file: a pipe or a device may never end."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UsageError("%s: %s is not a file" % (option, path), "Give a file")
+
+
 def read(path, limit):
     """The file's content; an error if it is longer than the limit."""
+    require_file(path, "--kernel")
     try:
         with open(path, "rb") as file:
             data = file.read(limit + 1)
@@ -59,8 +67,7 @@ class Image:
                 "--kernel: %s is no Linux kernel for x86" % path,
                 "Give a built tree, its arch/x86/boot/bzImage, or a Debian kernel package",
             )
-        (version,) = struct.unpack_from("<H", self.data, 0x206)
-        if version < 0x20C or not self._field("<H", 0x236) & 1:
+        if self._field("<H", 0x206) < 0x20C or not self._field("<H", 0x236) & 1:
             raise UsageError("--kernel: %s is a kernel for 32-bit x86; the VMs are x86-64" % path)
 
     def _field(self, form, at):

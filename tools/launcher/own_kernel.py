@@ -18,11 +18,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import kernel_files, paths
+from . import kernel_files, paths, proc
 from .errors import LabError, UsageError
 
 SCRIPT = paths.TOP / "tools" / "guest" / "own-kernel.sh"
 MODULES_MAX = 100000  # files
+UNPACK_S = 300  # seconds
 # Members of each kernel's facts that the script gets.
 WORDS = ("kind", "release", "image", "config", "modules", "build", "siw", "llvm", "id")
 SLOW = ("KASAN", "PROVE_LOCKING", "KMSAN", "KCSAN")
@@ -47,6 +48,8 @@ def find(text, modules, wanted):
         if modules:
             raise UsageError("--modules has no meaning for a tree, which has its modules")
         facts, config = _tree(path)
+    elif not path.is_file():
+        raise UsageError("--kernel: %s is not a file" % path, "Give a file, or a built tree")
     elif path.suffix == ".deb":
         if modules:
             raise UsageError("--modules has no meaning for a package, which has its modules")
@@ -58,7 +61,7 @@ def find(text, modules, wanted):
 
 
 def _made(path, what, how):
-    if not path.exists():
+    if not path.is_file():
         raise UsageError("--kernel: %s" % what, how)
     return path
 
@@ -166,9 +169,7 @@ def _files(path, modules):
 
 
 def _field(path, name):
-    done = subprocess.run(
-        ["dpkg-deb", "-f", str(path), name], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = proc.ask(["dpkg-deb", "-f", path, name])
     if done.returncode:
         words = done.stderr.strip().splitlines()
         raise UsageError("--kernel: %s: %s" % (path, words[-1] if words else "no package"))
@@ -178,14 +179,22 @@ def _field(path, name):
 def _contents(path, folder, *names):
     """Unpacks members of a package into the folder."""
     with subprocess.Popen(
-        ["dpkg-deb", "--fsys-tarfile", str(path)], stdout=subprocess.PIPE
+        ["dpkg-deb", "--fsys-tarfile", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
     ) as reader:
-        subprocess.run(
-            ["tar", "-C", folder, "--wildcards", "-xf", "-", *names],
-            stdin=reader.stdout,
-            stderr=subprocess.DEVNULL,
-            timeout=300,
-            check=False,
+        try:
+            words = ["tar", "-C", folder, "--wildcards", "-xf", "-", *names]
+            proc.ask(words, UNPACK_S, stdin=reader.stdout)
+        except LabError:
+            reader.kill()
+            raise
+        said = reader.stderr.read().strip().splitlines()
+    if reader.returncode:
+        raise UsageError(
+            "--kernel: %s: %s" % (path, said[-1] if said else "damaged"), "Fetch the package again"
         )
 
 

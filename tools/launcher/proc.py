@@ -9,6 +9,10 @@ import signal
 import subprocess
 import time
 
+from .errors import TIMEOUT, LabError
+
+ASK_S = 60  # seconds
+
 
 def _stat(pid):
     """(state letter, start time) of a process, or None."""
@@ -30,6 +34,28 @@ def alive(ident):
         return False
     found = _stat(ident["pid"])
     return bool(found) and found[1] == ident["start"] and found[0] not in "ZX"
+
+
+def ask(words, limit=ASK_S, **keywords):
+    """Runs a program of the host that answers by itself; returns its CompletedProcess.
+
+    A program that is not there, or that does not end within so many seconds, is an error."""
+    keywords.setdefault("stdin", subprocess.DEVNULL)
+    keywords.setdefault("stderr", subprocess.PIPE)
+    try:
+        return subprocess.run(
+            [str(word) for word in words],
+            stdout=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            timeout=limit,
+            check=False,
+            **keywords,
+        )
+    except subprocess.TimeoutExpired:
+        raise LabError("%s did not end within %g s" % (words[0], limit), None, TIMEOUT)
+    except OSError as error:
+        raise LabError("%s: %s" % (words[0], error.strerror), "Install it, then try again")
 
 
 def spawn(command, folder, log, stdin=subprocess.DEVNULL, inherited=()):

@@ -9,7 +9,7 @@ import os
 import time
 from pathlib import Path
 
-from . import agent, options, own_kernel, paths, transfer
+from . import agent, kernel_files, options, own_kernel, paths, transfer
 from .errors import LabError, UsageError
 
 LIMIT = 90.0  # seconds for the guest to unload and load
@@ -108,6 +108,7 @@ def _unchanged(own):
 def chosen(path):
     """The user's module, checked."""
     found = Path(os.path.expanduser(path)).absolute()
+    kernel_files.require_file(found, "reload")
     try:
         with open(found, "rb") as file:
             start = file.read(20)

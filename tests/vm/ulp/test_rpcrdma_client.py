@@ -47,9 +47,9 @@ cd /
 """ + exports.nfs(
     "/srv/export"
 )
-MOUNT = (
-    "mkdir -p /mnt/nfs; mount -t nfs4 -o proto=rdma,port=%d,vers=4.1,noac%%s %s:/ /mnt/nfs"
-    % (PORT, ulptest.ADDRESS)
+MOUNT = "mkdir -p /mnt/nfs; mount -t nfs4 -o proto=rdma,port=%d,vers=4.1,noac%%s %s:/ /mnt/nfs" % (
+    PORT,
+    ulptest.ADDRESS,
 )
 # Lists, attributes and links past the caches; READs with a Write chunk of one and of two segments
 # (1 MiB that begins within a page has 257 of them), of results that would fit inline, and READs
