@@ -17,6 +17,11 @@
  * A queue that brings an older value and has the target before it has brought that, too; then the
  * older value is one that reached memory after the target.  If the medium refuses the line, what is
  * left is the media's value.
+ *
+ * A step may be of several stores, which a limit has merged.  It has the value of the newest one.
+ * If the question covers all that were merged in the line, that is the value to ask for, and what a
+ * cut loses of it is lost: merging adds no outcomes.  Else nobody knows which of the stores the
+ * value belongs to, and an answer that rests on it is in doubt.
  */
 #include "persist/certain.h"
 #include "persist/segments.h"
@@ -36,6 +41,7 @@ struct target {
 struct question {
     const struct sg_persist *p;
     uint64_t after, seq; /* stores with numbers behind the first, up to the second */
+    bool shared;         /* any number may be that of several stores */
     struct sg_dom_view view;
     GArray *parts;
     unsigned next; /* part that is not for a line before the present one */
@@ -53,6 +59,11 @@ uint64_t sg_persist_seq(const struct sg_persist *p)
     return p->seq;
 }
 
+uint64_t sg_persist_merged(const struct sg_persist *p)
+{
+    return p->merged;
+}
+
 static uint8_t part_value(const struct question *q, const struct sg_dom_part *x, unsigned o)
 {
     return x->piece->data[q->addr + o - x->piece->addr];
@@ -63,7 +74,20 @@ static uint8_t part_value(const struct question *q, const struct sg_dom_part *x,
 /* Nobody knows when a CPU that is not tracked stored: it counts as asked about. */
 static bool is_asked(const struct question *q, const struct sg_dom_step *s)
 {
-    return s->seq <= q->seq && (s->seq > q->after || s->untracked);
+    uint64_t newest = s->merged ? q->view.merged : s->seq;
+
+    return s->seq <= q->seq && (newest > q->after || s->untracked);
+}
+
+static uint8_t step_doubt(const struct question *q, const struct sg_dom_step *s)
+{
+    bool whole = !q->after && q->view.merged <= q->seq;
+
+    if (s->untracked) {
+        return SG_PERSIST_DOUBT_UNTRACKED;
+    }
+    return q->shared || (s->merged && q->view.merged && !whole) ? SG_PERSIST_DOUBT_MERGED
+                                                                : SG_PERSIST_DOUBT_PENDING;
 }
 
 static void step_targets(struct question *q)
@@ -80,7 +104,7 @@ static void step_targets(struct question *q)
                     .step = k,
                     .value = s->data[i],
                     .stage = s->stage,
-                    .doubt = s->untracked ? SG_PERSIST_DOUBT_UNTRACKED : SG_PERSIST_DOUBT_PENDING,
+                    .doubt = step_doubt(q, s),
                     .exists = true,
                 };
             }
@@ -250,7 +274,9 @@ static void scan_media(struct question *q, uint64_t octets)
         unsigned o = __builtin_ctzll(m);
 
         if (q->target[o].exists && q->target[o].value != q->view.media[o]) {
-            q->target[o].doubt = SG_PERSIST_DOUBT_REFUSED;
+            q->target[o].doubt = q->target[o].doubt == SG_PERSIST_DOUBT_MERGED
+                                     ? SG_PERSIST_DOUBT_MERGED
+                                     : SG_PERSIST_DOUBT_REFUSED;
             q->lost |= 1ull << o;
         }
     }
@@ -373,7 +399,8 @@ uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_
         return addr;
     }
     q->p = p;
-    q->after = p->limits.exact && !p->merged ? after : 0; /* else stores may share a number */
+    q->shared = p->limits.exact && p->shared;
+    q->after = p->limits.exact && !p->shared ? after : 0; /* else stores may share a number */
     q->seq = seq;
     q->next = 0;
     q->parts = sg_dom_parts(p, addr, len);

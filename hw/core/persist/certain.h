@@ -12,6 +12,8 @@
 
 /* Number of the newest event in the log, 0 before the first; inputs that do nothing log nothing. */
 uint64_t sg_persist_seq(const struct sg_persist *p);
+/* The member merged of struct sg_persist_stats, at no cost. */
+uint64_t sg_persist_merged(const struct sg_persist *p);
 
 /* Why an octet is not certain. */
 enum sg_persist_doubts {
@@ -20,6 +22,7 @@ enum sg_persist_doubts {
     SG_PERSIST_DOUBT_REFUSED,   /* it would survive, if the medium took it */
     SG_PERSIST_DOUBT_BAD,       /* in a line that nobody can read after the cut */
     SG_PERSIST_DOUBT_OUTSIDE,   /* in no extent */
+    SG_PERSIST_DOUBT_MERGED,    /* not known: the store was merged with others by a limit */
     SG_PERSIST_DOUBTS,
 };
 
@@ -45,11 +48,13 @@ struct sg_persist_uncertain {
  *
  * The answer is exact where cuts are: if it is not certain, some answers to the questions of a cut
  * lead to an image that shows it, and if it is, none do.  Where the domain merged stores, or
- * several writes of adapters share a line without a history, the oldest number counts for all.
- * limits.exact avoids both, until a limit merges (sg_persist_stats()); without it, and from then
- * on, @after counts as 0.  A medium that wears out, and might not take all that is on its way,
- * counts as one that may refuse any line.  Changes by untracked CPUs may be any of these stores:
- * they are certain where sg_persist_doubt() says that they survive, and nowhere else.
+ * several writes of adapters share a line without a history, the oldest number counts for all;
+ * limits.exact avoids both, until a limit merges; without it @after counts as 0.  With it, and
+ * merged stores in the line, an octet that is not certain is still lost by some cut, unless the
+ * answer is SG_PERSIST_DOUBT_MERGED: then nobody knows.  What is called certain there is so but
+ * for the outcomes that merging took away.  A medium that wears out, and might not take all that is
+ * on its way, counts as one that may refuse any line.  Changes by untracked CPUs may be any of
+ * these stores: they are certain where sg_persist_doubt() says that they survive, and nowhere else.
  *
  * Costs the range's lines, and what is in S0 and S1.
  */

@@ -31,6 +31,7 @@ enum rec_flags {
     REC_S2P = REC_SB | REC_WC,
     /* This store and the next left the processor in any order, unless they are to one atom. */
     REC_LOOSE = 0x8,
+    REC_MERGED = 0x10, /* limits.line_stores: of several stores, seq is that of the oldest */
 };
 
 /* One store to one atom. */
@@ -56,6 +57,7 @@ struct line {
     uint32_t lost_seq;    /* of the newest of them */
     uint32_t walked_last; /* the last of the leading recs that walks pass over: those in S3 that */
     uint16_t walked; /* sg_dom_line_to_wpq() put there; how many; 0: walks begin at the first */
+    uint64_t merged; /* with limits.exact: newest input of a store that was merged; 0: none was */
 };
 
 /* ---- What is dirty (page.c) ---- */
@@ -192,6 +194,7 @@ struct sg_persist {
 
     uint64_t acknowledged;
     uint64_t flushes, flushes_failed, lines_persisted, media_refusals, merged;
+    uint64_t shared; /* of these: stores of several inputs have one number, in unknown lines */
 };
 
 /* ---- Randomness ---- */

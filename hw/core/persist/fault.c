@@ -117,6 +117,7 @@ static void strike(struct sg_persist *p, struct extent *e, uint64_t off, uint64_
 
                 g->all_or_nothing |= m & -m;
                 p->merged += scarce;
+                p->shared += scarce;
                 if (!scarce) { /* else a later store of all of it is merged */
                     sg_dom_line_begin_history(p, e, page_no, i, now);
                 }

@@ -84,6 +84,9 @@ static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
         next = r->next;
         groups -= !(r->flags & REC_GLUE);
         buffered &= r->flags;
+        if (p->limits.exact) {
+            l->merged = SG_MAX(l->merged, sg_dom_origin(p, r->seq));
+        }
         if (slot[r->atom]) {
             overlay(sg_dom_rec(p, slot[r->atom]), r);
             sg_dom_rec(p, prev)->next = next;
@@ -103,7 +106,7 @@ static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
         l->wpq_count = kept + (l->wpq_count > taken ? l->wpq_count - taken : 0);
     }
     for (uint32_t n = l->first, i = 0; i < kept; i++, n = sg_dom_rec(p, n)->next) {
-        sg_dom_rec(p, n)->flags = buffered | (i + 1 < kept ? REC_GLUE : 0);
+        sg_dom_rec(p, n)->flags = buffered | REC_MERGED | (i + 1 < kept ? REC_GLUE : 0);
     }
 }
 
@@ -147,6 +150,7 @@ static void make_room(struct sg_persist *p, struct extent *e, size_t page_no, un
 
     if (g && (absorbed || is_full(p, g, i))) {
         p->merged += absorbed || p->busy_cpus || p->nt_lines;
+        p->shared += absorbed;
         sg_dom_others_drain(p, -1, SG_DOM_ANYBODY);
         sg_dom_others_leave(p, e, (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, 1, -1);
     }
@@ -443,10 +447,12 @@ static void write_again(struct sg_persist *p, const struct dma_write *w, uint64_
             break;
         case FORM_LOSES_HISTORY:
             p->merged++;
+            p->shared++;
             collapse(p, w->e->pages[w->page_no], i);
             break;
         case FORM_ALL_OR_NOTHING:
             p->merged++;
+            p->shared++;
             w->e->pages[w->page_no]->all_or_nothing |= 1ull << i;
             break;
         case FORM_HAS_STORE_MORE:

@@ -161,7 +161,8 @@ static bool same_history(const struct compared_domains *x, const struct line *a,
 {
     uint32_t n = a->first, m = b->first;
 
-    if (a->count != b->count || a->wpq_count != b->wpq_count || a->nt_cpu != b->nt_cpu) {
+    if (a->count != b->count || a->wpq_count != b->wpq_count || a->nt_cpu != b->nt_cpu ||
+        !a->merged != !b->merged || (a->merged && !same_number(x, a->merged, b->merged))) {
         return false;
     }
     for (unsigned i = 0; i < a->count; i++) {
@@ -287,7 +288,7 @@ bool sg_persist_same(const struct sg_persist_side *a, const struct sg_persist_si
     const struct compared_domains x = { .a = a->p, .b = b->p, .of_a = a, .of_b = b };
 
     if (x.a->frozen != x.b->frozen || x.a->extent_count != x.b->extent_count ||
-        !x.a->merged != !x.b->merged || !same_under_way(&x)) {
+        !x.a->shared != !x.b->shared || !same_under_way(&x)) {
         return false;
     }
     for (unsigned i = 0; i < SG_MAX(x.a->cpu_count, x.b->cpu_count); i++) {

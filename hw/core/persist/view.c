@@ -105,6 +105,7 @@ static void add_history(struct sg_dom_view *v, const struct sg_persist *p, const
                                       : SG_PERSIST_S2;
         s->glue = r->flags & REC_GLUE;
         s->loose = r->flags & REC_LOOSE;
+        s->merged = r->flags & REC_MERGED;
         n = r->next;
     }
 }
@@ -167,6 +168,7 @@ void sg_dom_view_line(struct sg_dom_view *v, const struct sg_persist *p, const s
     memcpy(v->media, e->media + off, SG_PERSIST_LINE);
     memcpy(v->visible, e->visible + off, SG_PERSIST_LINE); /* once: a processor may be storing */
     g_array_set_size(v->step, 0);
+    v->merged = 0;
     v->dirty = g && g->dirty & bit;
     view_medium(v, p, e);
     if (v->dirty && !(g->has_history & bit)) {
@@ -178,6 +180,7 @@ void sg_dom_view_line(struct sg_dom_view *v, const struct sg_persist *p, const s
     } else {
         if (v->dirty) {
             add_history(v, p, sg_dom_line(p, g, i));
+            v->merged = sg_dom_line(p, g, i)->merged;
         }
         untracked = add_untracked(v, p);
         v->dirty |= untracked;

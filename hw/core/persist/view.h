@@ -17,6 +17,7 @@ struct sg_dom_step {
     bool glue;      /* never without the next one */
     bool loose;     /* it and the next one left the processor in any order */
     bool untracked; /* the change of a CPU that is not tracked */
+    bool merged;    /* several stores, seq is of the first; the newest: sg_dom_view.merged */
 };
 
 /*
@@ -32,7 +33,8 @@ struct sg_dom_view {
     bool dirty;    /* not clean, and every cut that keeps something writes it to the media */
     bool never;    /* the medium takes no line any more */
     bool may_fail; /* it may not take this one */
-    GArray *step;  /* struct sg_dom_step */
+    uint64_t merged;
+    GArray *step; /* struct sg_dom_step */
 };
 
 static inline struct sg_dom_step *sg_dom_view_step(const struct sg_dom_view *v, unsigned k)
