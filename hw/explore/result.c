@@ -153,6 +153,8 @@ static void put_platform(struct json *j, const struct sg_explore_session *s, uns
         json_text(j, "why", v->why);
         json_close(j, '}');
     }
+    json_number(j, "merged", v->merged);
+    json_number(j, "promises-in-doubt", v->in_doubt);
     json_number(j, "causes-unlisted", v->unlisted);
     json_number(j, "crash-points", v->points);
     if (s->o.arrivals == SG_CRASH_ANY) {

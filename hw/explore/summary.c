@@ -122,6 +122,28 @@ static void note_orders(const struct sg_crash_verdict *v, const char *name, GPtr
     }
 }
 
+/* Outcomes that the limits of the model took away. */
+static void note_merged(const struct sg_crash_verdict *v, const char *name, GPtrArray *notes)
+{
+    struct sg_persist_limits limits;
+
+    sg_persist_limits_exact(&limits);
+    if (v->merged) {
+        note(
+            notes,
+            "%s: %" PRIu64 " times a line had more than %u stores under way, or a processor's "
+            "buffer more than %u: the oldest were merged or moved on, so not all outcomes of these "
+            "were explored.",
+            name, v->merged, limits.line_stores, limits.buffer_stores);
+    }
+    if (v->in_doubt) {
+        note(notes,
+             "%s: %" PRIu64 " promises were not judged, because the stores that they are about "
+             "were merged with others.",
+             name, v->in_doubt);
+    }
+}
+
 static void note_platforms(const struct sg_explore_session *s, GPtrArray *notes)
 {
     for (unsigned i = 0; s->explorer && i < s->o.platforms; i++) {
@@ -137,6 +159,7 @@ static void note_platforms(const struct sg_explore_session *s, GPtrArray *notes)
             note_left_out(s, i, name, notes);
         }
         note_orders(v, name, notes);
+        note_merged(v, name, notes);
         if (v->unlisted) {
             note(notes, "%s: %" PRIu64 " broken promises have causes beyond the first %d.", name,
                  v->unlisted, SG_CRASH_BREACHES);

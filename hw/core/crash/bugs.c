@@ -80,6 +80,7 @@ static const char *const doubt_text[SG_PERSIST_DOUBTS] = {
     [SG_PERSIST_DOUBT_REFUSED] = "a medium that takes it: this one refuses",
     [SG_PERSIST_DOUBT_BAD] = "a line that can be read",
     [SG_PERSIST_DOUBT_OUTSIDE] = "persistent memory: the range is elsewhere",
+    [SG_PERSIST_DOUBT_MERGED] = "an exact answer: stores of this line were merged",
 };
 
 const char *sg_crash_missing_text(const struct sg_crash_issuer *issuer,

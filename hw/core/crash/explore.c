@@ -56,25 +56,48 @@ uint64_t sg_crash_promised_after(const struct sg_crash_numbers *n, const struct 
     return b->kind == SG_CRASH_ACK_DURABLE ? 0 : sg_crash_numbers_seq(n, b->placed - 1);
 }
 
-/* Where the octet is that a breach is about; false: in this past it is certain by now. */
-static bool is_open(const struct sg_crash_past *past, struct sg_crash_breach *b, uint64_t addr,
-                    uint64_t len)
+/* Is a promise kept, or has a followed octet become certain? */
+enum answer { KEPT, IN_DOUBT, BROKEN };
+
+/* The first octet of a range that is lost for sure; else IN_DOUBT if one may be. */
+static enum answer ask(const struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t after,
+                       uint64_t seq, uint64_t *at, struct sg_persist_uncertain *why)
+{
+    enum answer answer = KEPT;
+    uint64_t done = 0;
+
+    do {
+        *at = sg_persist_uncertain(p, addr + done, len - done, after, seq, why);
+        done = *at - addr;
+        if (done < len && why->doubt != SG_PERSIST_DOUBT_MERGED) {
+            return BROKEN;
+        }
+        answer = done < len ? IN_DOUBT : answer;
+        done += why->len;
+    } while (done < len && why->len);
+    return answer;
+}
+
+/* Where the octet is that a breach is about; KEPT: in this past it is certain by now. */
+static enum answer is_open(const struct sg_crash_past *past, struct sg_crash_breach *b,
+                           uint64_t addr, uint64_t len)
 {
     struct sg_persist_uncertain why;
+    enum answer answer;
 
     b->stage = SG_CRASH_NOT_PLACED;
     b->doubt = SG_PERSIST_DOUBT_PENDING;
     b->lost = b->placed;
     b->addr = addr;
-    if (b->placed <= sg_crash_numbers_count(&past->numbers)) {
-        b->addr =
-            sg_persist_uncertain(past->p, addr, len, sg_crash_promised_after(&past->numbers, b),
-                                 sg_crash_numbers_seq(&past->numbers, b->placed), &why);
-        b->stage = why.stage;
-        b->doubt = why.doubt;
-        b->lost = sg_crash_numbers_event(&past->numbers, why.lost);
+    if (b->placed > sg_crash_numbers_count(&past->numbers)) {
+        return BROKEN;
     }
-    return b->addr < addr + len;
+    answer = ask(past->p, addr, len, sg_crash_promised_after(&past->numbers, b),
+                 sg_crash_numbers_seq(&past->numbers, b->placed), &b->addr, &why);
+    b->stage = why.stage;
+    b->doubt = why.doubt;
+    b->lost = sg_crash_numbers_event(&past->numbers, why.lost);
+    return answer;
 }
 
 static void follow(struct run *r, unsigned n)
@@ -106,23 +129,24 @@ static void add_breach(struct run *r, const struct sg_crash_breach *b)
 }
 
 /* Is what a followed breach is about still open in one of several pasts? */
-static bool is_open_in_any(const struct run *r, const struct sg_crash_breach *b)
+static enum answer is_open_in_any(const struct run *r, const struct sg_crash_breach *b)
 {
     struct sg_crash_breach now = *b;
+    enum answer worst = KEPT;
 
-    for (guint i = 0; i < r->pasts.all->len; i++) {
-        if (is_open(sg_crash_past_at(&r->pasts, i), &now, b->addr, 1)) {
-            return true;
-        }
+    for (guint i = 0; i < r->pasts.all->len && worst != BROKEN; i++) {
+        worst = SG_MAX(worst, is_open(sg_crash_past_at(&r->pasts, i), &now, b->addr, 1));
     }
-    return false;
+    return worst;
 }
 
 /* The same, where what is asked for is known as long as there is one past. */
-static bool is_still_open(const struct run *r, struct followed *f, const struct sg_crash_breach *b)
+static enum answer is_still_open(const struct run *r, struct followed *f,
+                                 const struct sg_crash_breach *b)
 {
     const struct sg_crash_past *past = sg_crash_past_at(&r->pasts, 0);
     struct sg_persist_uncertain why;
+    uint64_t at;
 
     if (r->pasts.all->len > 1) {
         return is_open_in_any(r, b);
@@ -132,11 +156,10 @@ static bool is_still_open(const struct run *r, struct followed *f, const struct 
         f->seq = sg_crash_numbers_seq(&past->numbers, b->placed);
         f->placed = true;
     }
-    return !f->placed ||
-           sg_persist_uncertain(past->p, b->addr, 1, f->after, f->seq, &why) == b->addr;
+    return f->placed ? ask(past->p, b->addr, 1, f->after, f->seq, &at, &why) : BROKEN;
 }
 
-/* Breaches that the last event ended. */
+/* Breaches that the last event ended, or that nobody can follow any more. */
 static void look_after(struct run *r, uint64_t event)
 {
     for (unsigned i = 0; i < r->following;) {
@@ -144,23 +167,27 @@ static void look_after(struct run *r, uint64_t event)
         struct sg_crash_breach *b =
             &g_array_index(r->verdict.breaches, struct sg_crash_breach, f->breach);
 
-        if (is_still_open(r, f, b)) {
+        enum answer answer = is_still_open(r, f, b);
+
+        if (answer == BROKEN) {
             i++;
-        } else {
-            b->until = event;
-            *f = r->follow[--r->following];
+            continue;
         }
+        b->followed = answer == KEPT;
+        b->until = b->followed ? event : 0;
+        *f = r->follow[--r->following];
     }
 }
 
 /* ---- Promises ---- */
 
-/* The first octet of a promise that is not certain in a past; false: all are. */
-static bool is_broken_in(struct sg_crash_explorer *x, const struct sg_crash_past *past,
-                         uint64_t number, struct sg_crash_breach *b)
+/* The first octet of a promise that is not certain in a past; KEPT: all are. */
+static enum answer is_broken_in(struct sg_crash_explorer *x, const struct sg_crash_past *past,
+                                uint64_t number, struct sg_crash_breach *b)
 {
     const struct sg_crash_promise *promise = &x->promise[number];
     const struct sg_crash_range *range = sg_crash_promise_ranges(x->what.promises, promise);
+    enum answer worst = KEPT;
 
     for (unsigned i = 0; i < promise->range_count; i++) {
         *b = (struct sg_crash_breach){
@@ -170,24 +197,25 @@ static bool is_broken_in(struct sg_crash_explorer *x, const struct sg_crash_past
             .placed = range[i].placed,
             .early = past->early,
         };
-        if (is_open(past, b, range[i].addr, range[i].len)) {
+        worst = SG_MAX(worst, is_open(past, b, range[i].addr, range[i].len));
+        if (worst == BROKEN) {
             b->issuer = sg_crash_issuers_of(x->what.issuers, b->lost);
-            return true;
+            return BROKEN;
         }
     }
-    return false;
+    return worst;
 }
 
 /* A promise has to be kept in each past. */
-static bool is_broken(struct sg_crash_explorer *x, const struct run *r, uint64_t number,
-                      struct sg_crash_breach *b)
+static enum answer is_broken(struct sg_crash_explorer *x, const struct run *r, uint64_t number,
+                             struct sg_crash_breach *b)
 {
-    for (guint i = 0; i < r->pasts.all->len; i++) {
-        if (is_broken_in(x, sg_crash_past_at(&r->pasts, i), number, b)) {
-            return true;
-        }
+    enum answer worst = KEPT;
+
+    for (guint i = 0; i < r->pasts.all->len && worst != BROKEN; i++) {
+        worst = SG_MAX(worst, is_broken_in(x, sg_crash_past_at(&r->pasts, i), number, b));
     }
-    return false;
+    return worst;
 }
 
 static void judge(struct sg_crash_explorer *x, uint64_t number)
@@ -197,14 +225,17 @@ static void judge(struct sg_crash_explorer *x, uint64_t number)
     for (unsigned i = 0; i < x->what.platforms; i++) {
         struct run *r = &x->run[i];
         struct sg_crash_breach b;
+        enum answer answer;
 
         if (r->verdict.end) {
             r->verdict.not_judged++;
             continue;
         }
-        r->verdict.promises[promise->kind]++;
         sg_crash_points_demand(&r->points);
-        if (is_broken(x, r, number, &b)) {
+        answer = is_broken(x, r, number, &b);
+        r->verdict.promises[promise->kind] += answer != IN_DOUBT;
+        r->verdict.in_doubt += answer == IN_DOUBT;
+        if (answer == BROKEN) {
             r->verdict.broken[promise->kind]++;
             add_breach(r, &b);
         }
@@ -391,6 +422,7 @@ void sg_crash_explorer_end(struct sg_crash_explorer *x)
         r->verdict.limited = r->pasts.limited;
         r->verdict.beside = r->pasts.beside;
         r->verdict.mixed = r->pasts.mixed;
+        r->verdict.merged = r->pasts.merged;
     }
 }
 

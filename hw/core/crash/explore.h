@@ -16,6 +16,11 @@
  * Data may have arrived at several instants: then a platform has several pasts (past.h).  A promise
  * is kept if it is in each of them; images are those of all.
  *
+ * A domain's limits (sg_persist_limits_exact()) may merge stores of a line.  That is counted.  A
+ * breach that rests on a merged store, because the promise is about some of those that were merged
+ * and not about others, is none: the promise counts as not judged.  All other breaches stay true,
+ * for merging adds no outcome.
+ *
  * Memory: two memories of each past of a platform, which the owner gives; what the domains take,
  * which is less than the trace's octets times a constant; an octet for each event and platform; the
  * breaches, at most SG_CRASH_BREACHES of a platform.
@@ -70,6 +75,8 @@ struct sg_crash_verdict {
     uint64_t limited;    /* stores beside data under way that have not all answers (past.h) */
     uint64_t beside;     /* without SG_CRASH_ANY: such stores, of which one order is explored */
     uint64_t mixed;      /* events that prove data of which not all orders are explored */
+    uint64_t merged;     /* times that a limit took outcomes away, in all pasts */
+    uint64_t in_doubt;   /* promises that nobody can judge, because of that; not in promises[] */
     GArray *breaches;    /* struct sg_crash_breach */
     uint64_t unlisted;   /* broken promises that are in none of them */
     uint64_t end;        /* 0, or the event before which judging ended */

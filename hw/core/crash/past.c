@@ -106,13 +106,15 @@ static struct sg_crash_past *past_copy(struct sg_crash_pasts *x, const struct sg
     return past;
 }
 
-static const char *past_event(struct sg_crash_past *past, const struct sg_trace_event *e,
-                              const char *name)
+static const char *past_event(struct sg_crash_pasts *x, struct sg_crash_past *past,
+                              const struct sg_trace_event *e, const char *name)
 {
+    uint64_t merged = sg_persist_merged(past->p);
     const char *wrong;
 
     past->at = 0;
     wrong = sg_crash_replay_event(past->replay, e, name);
+    x->merged += sg_persist_merged(past->p) - merged;
     sg_crash_numbers_add(&past->numbers, sg_persist_seq(past->p));
     return wrong;
 }
@@ -256,7 +258,7 @@ static const char *others(struct sg_crash_pasts *x, const struct sg_crash_past *
         }
         g_array_append_vals(past->now, now->data, now->len);
         g_ptr_array_add(x->all, past);
-        wrong = past_event(past, e, name);
+        wrong = past_event(x, past, e, name);
         g_array_set_size(now, 0);
         g_array_append_vals(now, past->now->data, past->now->len);
         keep_answers(past);
@@ -276,7 +278,7 @@ static const char *divide(struct sg_crash_pasts *x, guint i, unsigned most,
     if (has_room(x, most - 1)) { /* for a second one as well */
         before = past_copy(x, past);
     }
-    wrong = past_event(past, e, name);
+    wrong = past_event(x, past, e, name);
     if (!before && has_others(past->now)) {
         count_left_out(x, e);
     } else if (before && !wrong) {
@@ -329,7 +331,7 @@ const char *sg_crash_pasts_event(struct sg_crash_pasts *x, const struct sg_trace
         if (most) {
             wrong = divide(x, i, most, e, name);
         } else {
-            wrong = past_event(past, e, name);
+            wrong = past_event(x, past, e, name);
             past->left_out |= past->now->len != 0;
             keep_answers(past); /* nobody divides: all late */
         }

@@ -78,6 +78,7 @@ struct sg_crash_pasts {
     uint64_t limited;              /* divisions that the limit made incomplete */
     uint64_t beside;               /* without SG_CRASH_ANY: stores beside data under way */
     uint64_t mixed;                /* events that proved data of which not all orders are there */
+    uint64_t merged;               /* times that a limit of a domain took outcomes away */
     /* Of the owner: */
     sg_crash_fork *fork;   /* NULL: there is one past */
     sg_crash_drop *drop;   /* NULL: nothing has to be done */
