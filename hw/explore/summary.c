@@ -232,22 +232,6 @@ static void put_story(const struct sg_crash_story *story, GString *out)
     }
 }
 
-/* A number of any size: with many digits, how many. */
-static void put_size(const struct sg_crash_count *c, bool more, GString *out)
-{
-    GString *digits = g_string_new(NULL);
-
-    sg_crash_count_text(c, digits);
-    g_string_append(out, more ? "more than " : "");
-    if (digits->len <= 15) {
-        g_string_append(out, digits->str);
-    } else {
-        g_string_append_printf(out, "%c.%.2se%u", digits->str[0], digits->str + 1,
-                               (unsigned)digits->len - 1);
-    }
-    g_string_free(digits, TRUE);
-}
-
 static void put_images(const struct sg_explore_session *s, GString *out)
 {
     uint64_t occurrences, count = sg_explore_images_count(s->images, &occurrences);
@@ -261,7 +245,8 @@ static void put_images(const struct sg_explore_session *s, GString *out)
 
         sg_crash_platform_name(&s->o.platform[i], name);
         g_string_append_printf(out, "%-16s ", name);
-        put_size(&c->ways, c->uncounted, out);
+        g_string_append(out, c->uncounted ? "more than " : "");
+        sg_crash_count_text(&c->ways, out); /* all digits: it is exact */
         g_string_append(out, " ways");
         for (unsigned k = 0; k < SG_CRASH_STRATEGIES; k++) {
             if (c->plans[k]) {

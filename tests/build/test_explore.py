@@ -107,6 +107,28 @@ def statuses(folder):
 
 
 @case
+def not_followed(folder):
+    """A bug that the explorer did not follow to its end has a row as others have"""
+    del folder
+    on = {name: value for name, value in BUG["platforms"][0].items() if name != "certain-behind"}
+    text = explore_report.page({**RESULT, "bugs": [{**BUG, "platforms": [on]}]})
+    assert "<td>not known</td>" in text
+    assert "<td>nothing in this run</td>" in explore_report.page(RESULT)
+
+
+@case
+def digits(folder):
+    """A number of images has all of its digits, however many, and a line may end between them"""
+    del folder
+    number = str(7**150)
+    row = {**platform("adr,ddio=on", True, 3), "images": {"ways": number}}
+    text = explore_report.page({**RESULT, "platforms": [row]})
+    assert "<span" in text and number not in text
+    assert number in text.replace("<wbr>", "")
+    assert max(map(len, text.split('digits">')[1].split("</span>")[0].split("<wbr>"))) == 3
+
+
+@case
 def failures(folder):
     """No failure has the status of a verdict"""
     (folder / "a.trace").touch()

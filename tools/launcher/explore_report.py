@@ -14,7 +14,18 @@ STYLE = """
 td.lane { min-width: 3.2em; text-align: center } td.at { background: #f0b060 }
 td.safe { background: #7cc47c } tr.promise td { border-top: 3px solid #c00 }
 td.event { background: #f4f8ff } tr.said td { border-top: 3px solid #06c }
+.digits { display: inline-block; max-width: 26em; font-variant-numeric: tabular-nums }
 """
+# Instead of an event: no event makes the store certain, or nobody followed it to its end.
+CERTAIN = {None: "nothing in this run", "?": "not known"}
+
+
+def _digits(number):
+    """A number of any size, with all digits; a line may end behind each third one."""
+    first = len(number) % 3
+    parts = [number[:first]] if first else []
+    parts += [number[at : at + 3] for at in range(first, len(number), 3)]
+    return '<span class="digits">%s</span>' % "<wbr>".join(map(_text, parts))
 
 
 def _verdict(result):
@@ -32,13 +43,14 @@ def _platforms(result):
         total = sum(each["promises"].values())
         broken = sum((each.get("broken") or each.get("not-claimed") or {}).values())
         css = "weak" if not each["claimed"] else "bug" if broken else "good"
-        images = each.get("images", {}).get("ways", "")
+        of = each.get("images", {})
+        images = of.get("ways", "")
         yield _row(
             (
                 _text(each["platform"]) + ("" if each["claimed"] else " (not claimed)"),
                 *(str(number) for number in (total, total - broken, broken)),
                 str(each["crash-points"]),
-                _text(images if len(str(images)) < 24 else "a number of %d digits" % len(images)),
+                ("more than " if of.get("points-with-more-ways") else "") + _digits(str(images)),
             ),
             css=css,
         )
@@ -63,14 +75,14 @@ def _bug(number, bug, kind):
     )
     yield "<table>" + _row(("platform", "times", "it waits in", "missing", "certain behind"), "th")
     for each in bug["platforms"]:
-        behind = each["certain-behind"]
+        behind = each.get("certain-behind", "?")
         yield _row(
             (
                 _text(each["platform"]) + ("" if each["claimed"] else " (not claimed)"),
                 str(each["count"]),
                 _text(each["stage"]),
                 _text(each["missing"]),
-                "nothing in this run" if behind is None else "event %s" % _text(behind),
+                CERTAIN.get(behind) or "event %s" % _text(behind),
             ),
             css="" if each["claimed"] else "weak",
         )

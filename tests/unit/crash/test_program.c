@@ -198,6 +198,35 @@ static void limited(void)
               "left out");
 }
 
+/* Three states of each of 256 lines: the number has all of its digits, on paper and in JSON. */
+static void hundred_digits(void)
+{
+    enum { LINES = XR_SIZE / 64, DIGITS = 123 }; /* 3^256 has so many */
+    struct json_value *result;
+    const struct json_value *platform, *images;
+    char *row;
+    struct xr r;
+
+    xr_init(&r, "");
+    for (unsigned i = 0; i < 2 * LINES; i++) {
+        xr_store(&r, 0x401000, i % LINES * 64, i + 1, 0);
+    }
+    xr_sfence(&r);
+    xr_durable(&r, 0, 8);
+    xr_end(&r);
+    pr_save("target.trace", r.machine[XR_TARGET].file->data, r.machine[XR_TARGET].file->len);
+    xr_free(&r);
+    pr_expect("--out out --domain adr --ddio on --strategy only target.trace", 1, "Bug 1");
+    result = pr_json("out/result.json");
+    platform = pr_item(json_member(result, "platforms", JSON_ARRAY), 0);
+    images = json_member(platform, "images", JSON_OBJECT);
+    row = g_strdup_printf(" %s ways;", json_member(images, "ways", JSON_TEXT)->text);
+    T_EQ_U64(strspn(row + 1, "0123456789"), DIGITS);
+    pr_expect("--out out --domain adr --ddio on --strategy only target.trace", 1, row);
+    g_free(row);
+    json_free(result);
+}
+
 static const struct t_case cases[] = {
     { "verdicts and their statuses", verdicts },
     { "wrong arguments", arguments },
@@ -205,6 +234,7 @@ static const struct t_case cases[] = {
     { "a promise begins behind all that may be its causes", repeated_frames },
     { "the same traces twice: the same octets", same_twice },
     { "what --max-images leaves out is said", limited },
+    { "numbers are printed with all digits", hundred_digits },
 };
 
 int main(int argc, char **argv)
