@@ -30,7 +30,7 @@ static char *base_file(const struct sg_explore_images *x, unsigned extent)
 static bool make_folder(const struct sg_explore_images *x, const char *name)
 {
     char *path = g_build_filename(x->folder, name, NULL);
-    bool good = g_mkdir_with_parents(path, 0777) == 0 || images_complain(path);
+    bool good = g_mkdir_with_parents(path, 0777) == 0 || sg_explore_not_written(path);
 
     g_free(path);
     return good;
@@ -46,7 +46,7 @@ bool images_write_base(struct sg_explore_images *x, const struct sg_explore_cont
         x->base_file[i] = base_file(x, i);
         path = g_build_filename(x->folder, x->base_file[i], NULL);
         good = sg_explore_content_save(content, i, x->head.extent[i].size, path) ||
-               images_complain(path);
+               sg_explore_not_written(path);
         g_free(path);
     }
     return good;

@@ -7,6 +7,8 @@
  * the passes over the traces (passes.c), the results (result.c, summary.c), and what two machines
  * have together (together.c).
  */
+#include <signal.h>
+
 #include "session.h"
 #include "together.h"
 
@@ -29,6 +31,7 @@ int main(int argc, char **argv)
     struct sg_explore_session *s = sg_explore_start();
     int status;
 
+    signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error as a full disk is */
     if (!sg_explore_options(argc, argv, &s->o, &status)) {
         s->o.traces = 0;
     } else {

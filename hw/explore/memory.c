@@ -123,6 +123,12 @@ bool sg_explore_content_save(const struct sg_explore_content *c, unsigned extent
                 (c->fd[extent] < 0 || copy_content(fd, c->fd[extent], (off_t)size));
 
     good = (fd < 0 || close(fd) == 0) && good && rename(fresh, path) == 0;
+    if (!good) {
+        int why = errno;
+
+        unlink(fresh);
+        errno = why;
+    }
     g_free(fresh);
     return good;
 }

@@ -3,8 +3,16 @@
 #include <glib.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "output.h"
+
+bool sg_explore_not_written(const char *path)
+{
+    fprintf(stderr, "staghorn-explore: cannot write %s: %s; --out names another folder\n", path,
+            strerror(errno));
+    return false;
+}
 
 bool sg_explore_write(const char *folder, const char *name, const void *octets, size_t len)
 {
@@ -15,7 +23,8 @@ bool sg_explore_write(const char *folder, const char *name, const void *octets, 
     good = f && fclose(f) == 0 && good;
     good = good && rename(fresh, path) == 0;
     if (!good) {
-        fprintf(stderr, "staghorn-explore: %s: %s\n", path, strerror(errno));
+        sg_explore_not_written(path);
+        unlink(fresh);
     }
     g_free(fresh);
     g_free(path);

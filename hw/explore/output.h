@@ -10,5 +10,7 @@
  * whole.  False: a message is on stderr.
  */
 bool sg_explore_write(const char *folder, const char *name, const void *octets, size_t len);
+/* The message, for a call that has just set errno.  Returns false. */
+bool sg_explore_not_written(const char *path);
 
 #endif

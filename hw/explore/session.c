@@ -3,10 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "output.h"
 #include "read_lines.h"
 #include "session.h"
+
+#define RESULT "result.json"
 
 static void free_half(struct sg_explore_half *h)
 {
@@ -76,9 +79,10 @@ int sg_explore_write_results(struct sg_explore_session *s)
 
     sg_explore_result(s, json);
     sg_explore_summary(s, text);
-    good = good && sg_explore_write(s->o.out, "result.json", json->str, json->len);
+    good = good && sg_explore_write(s->o.out, RESULT, json->str, json->len);
     if (good && !s->half) {
-        good = fputs(text->str, stdout) >= 0 && fflush(stdout) == 0;
+        good = (fputs(text->str, stdout) >= 0 && fflush(stdout) == 0) ||
+               sg_explore_not_written("the standard output");
     }
     g_string_free(json, TRUE);
     g_string_free(text, TRUE);
@@ -123,8 +127,13 @@ static bool get_images(struct sg_explore_session *s)
 
 int sg_explore_prepare(struct sg_explore_session *s)
 {
-    if (g_mkdir_with_parents(s->o.out, 0777) < 0) {
-        fprintf(stderr, "staghorn-explore: %s: %s\n", s->o.out, strerror(errno));
+    char *old = g_build_filename(s->o.out, RESULT, NULL);
+    bool good = g_mkdir_with_parents(s->o.out, 0777) == 0 || sg_explore_not_written(s->o.out);
+
+    /* That of an earlier exploration says nothing of what this one leaves if it fails. */
+    good = good && (unlink(old) == 0 || errno == ENOENT || sg_explore_not_written(old));
+    g_free(old);
+    if (!good) {
         return SG_EXPLORE_FAILED;
     }
     return get_images(s) ? SG_EXPLORE_GOOD : SG_EXPLORE_USAGE;
