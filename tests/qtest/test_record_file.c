@@ -3,10 +3,13 @@
  * Recordings that go wrong: files that cannot be written, a killed QEMU, wrong commands, machines
  * that are saved; what they leave, and what the machine's owner is told.
  */
+#include <fcntl.h>
 #include <glib.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "persist_rig.h"
@@ -256,6 +259,89 @@ static void is_killed(void)
     unlink(rig.media);
 }
 
+/* ---- A file that is slow ---- */
+
+enum { STORES = 20, STORE = 1 << 20, QUEUE_STORES = 16, QUIET_MS = 500, QUIET_MAX = 60000 };
+
+/*
+ * A terminal takes a few thousand octets, and no more until somebody reads its other end: nobody
+ * does, until the machine has not gone on for a while.
+ */
+struct slow_file {
+    int end;    /* the one that is read */
+    gint done;  /* atomic: stores that the machine has done */
+    gint stuck; /* how many there were when it was held back; -1: it was not */
+    GByteArray *octets;
+};
+
+static char *open_terminal(struct slow_file *f, int *line)
+{
+    struct termios raw;
+
+    f->end = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    T_TRUE(f->end >= 0 && !grantpt(f->end) && !unlockpt(f->end));
+    *line = open(ptsname(f->end), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    T_TRUE(*line >= 0 && !tcgetattr(*line, &raw));
+    cfmakeraw(&raw);
+    T_TRUE(!tcsetattr(*line, TCSANOW, &raw));
+    return g_strdup(ptsname(f->end));
+}
+
+/* Reads once the machine is stuck, until QEMU has closed the file. */
+static gpointer read_late(gpointer opaque)
+{
+    struct slow_file *f = opaque;
+    gint before = -1, now = g_atomic_int_get(&f->done);
+    uint8_t buf[65536];
+    ssize_t n;
+
+    for (unsigned ms = 0;
+         now < STORES && (now < QUEUE_STORES - 1 || now != before) && ms < QUIET_MAX;
+         ms += QUIET_MS) {
+        before = now;
+        g_usleep(QUIET_MS * 1000);
+        now = g_atomic_int_get(&f->done);
+    }
+    f->stuck = now == before ? now : -1;
+    while ((n = read(f->end, buf, sizeof(buf))) > 0) {
+        g_byte_array_append(f->octets, buf, (guint)n);
+    }
+    return NULL;
+}
+
+static void is_slow(void)
+{
+    struct slow_file f = { .octets = g_byte_array_new() };
+    g_autofree char *path = trace_path(), *terminal = NULL;
+    struct trace_seen seen = { 0 };
+    GThread *reader;
+    int line;
+
+    rig_start(1, PM_MIB, "");
+    terminal = open_terminal(&f, &line);
+    trace_start(rig.m->q, terminal);
+    close(line);
+    reader = g_thread_new("reader", read_late, &f);
+    for (unsigned i = 1; i <= STORES; i++) {
+        rig_store(0, (uint8_t)i, STORE); /* waits while the machine is held back */
+        g_atomic_int_inc(&f.done);
+    }
+    trace_stop(rig.m->q);
+    g_thread_join(reader);
+    close(f.end);
+    T_NOTE("held back behind %d of %d stores", f.stuck, STORES);
+    T_TRUE(f.stuck >= QUEUE_STORES - 1 && f.stuck <= QUEUE_STORES);
+    T_TRUE(g_file_set_contents(path, (const char *)f.octets->data, f.octets->len, NULL));
+    trace_read(&seen, path);
+    T_EQ_INT(seen.status, SG_TRACE_END);
+    T_TRUE(seen.end_hash_fits);
+    T_EQ_U64(seen.kind[SG_TRACE_OTHER_WRITE], STORES * STORE / 65536);
+    trace_seen_free(&seen);
+    g_byte_array_unref(f.octets);
+    unlink(path);
+    rig_stop();
+}
+
 static const struct t_case cases[] = {
     { "wrong arguments", wrong_arguments },
     { "one recording at a time", one_at_a_time },
@@ -264,6 +350,7 @@ static const struct t_case cases[] = {
     { "a file that takes nothing", nothing_written },
     { "a file that does not take the content", content_too_long },
     { "a file that becomes full", becomes_full },
+    { "a file that is slow holds the machine back, and lacks nothing", is_slow },
     { "QEMU is killed", is_killed },
 };
 
