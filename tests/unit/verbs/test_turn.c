@@ -437,6 +437,42 @@ static void overrun__each_is_looked_at_once(void)
     pair_stop(&pair);
 }
 
+static void count_sent(void *opaque, const struct sg_endpoint *at, bool sent, uint32_t crc,
+                       size_t len)
+{
+    unsigned *n = opaque;
+
+    (void)crc;
+    (void)len;
+    *n += sent && !memcmp(at->ip, pair.side[0].at.ip, sizeof(at->ip));
+}
+
+/*
+ * With the segments of a link of 1500 octets.  A second passing to TCP would end the first one with
+ * PSH, so that the peer sends one more acknowledgement before it has placed the last octets.
+ */
+static void write_of_64k_goes_to_tcp_at_once(void)
+{
+    const struct sg_mem_options net = { .queued = true, .emss = 1448 };
+    struct sg_adapter_config config;
+    unsigned wire, passed;
+
+    for (wire = 0; wire < SG_ENGINE_WIRES; wire++) {
+        T_CONTEXT("wire %u", wire);
+        pair_default_config(&config);
+        config.engine.wire = (uint8_t)wire;
+        pair_start(&pair, &config, &net);
+        pair_open(&pair, NULL);
+        pair_connect(&pair);
+        passed = 0;
+        sg_mem_switch_tap(pair.sw, count_sent, &passed);
+        post(0, wr(0, SG_WR_WRITE, 1, 0, 65536, 0));
+        expect(0, 1, SG_WC_SUCCESS);
+        T_EQ_U64(passed, 1);
+        end();
+    }
+}
+
 static const struct t_case cases[] = {
     { "binds of mixed memory are charged", binds_of_mixed_memory },
     { "binds of plain memory ask nothing", binds_of_plain_memory },
@@ -448,6 +484,7 @@ static const struct t_case cases[] = {
     { "a reset of many regions", reset_of_many_regions },
     { "a Flush of scattered pages", flush_of_scattered_pages },
     { "an overrun looks at each queue pair once", overrun__each_is_looked_at_once },
+    { "a Write of 64 KiB goes to TCP at once, on each wire", write_of_64k_goes_to_tcp_at_once },
 };
 
 T_MAIN(cases)

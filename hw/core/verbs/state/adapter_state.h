@@ -36,7 +36,9 @@ enum sg_turn_limits {
     SG_TURN_ADMIN = 32,      /* admin commands */
     SG_TURN_PAGES = 1 << 16, /* page addresses that end the turn of the admin queue */
     SG_TURN_FLUSH = 1024,    /* flushed entries of all queues */
-    SG_TURN_QUANTUM = 65536, /* octets for one connection before the next has its turn */
+    /* Octets for one connection before the next has its turn: 64 KiB of payload, with the headers
+     * of any wire, in segments of 1448 octets or more. */
+    SG_TURN_QUANTUM = 72 * 1024,
     SG_TURN_MIN_COST = 256,  /* octets that any transmission is charged as */
     SG_TURN_LOCAL_COST = 64, /* octets that a local operation is charged as */
     SG_TURN_END = 64,        /* objects destroyed between two checks of the time */
