@@ -85,6 +85,7 @@ class Capture:
         self.path = folder / "c.pcap"
         self.seq = [1000, 5000]
         self.frames = []
+        self.captured = {}  # by frame number, the end of what the capture has of it
         self._segment(0, 0x02, b"")
         self._segment(1, 0x12, b"")
         self._segment(0, 0x10, b"")
@@ -114,7 +115,8 @@ class Capture:
         """The capture as a file."""
         data = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
         for number, frame in enumerate(self.frames):
-            data += struct.pack("<IIII", 1, number * 100, len(frame), len(frame)) + frame
+            there = frame[: self.captured.get(number + 1)]
+            data += struct.pack("<IIII", 1, number * 100, len(there), len(frame)) + there
         self.path.write_bytes(data)
 
     def tshark(self, *arguments):

@@ -15,7 +15,7 @@ import test_wireshark
 SCRIPT = test_wireshark.TOP / "tools" / "wireshark" / "rdma_tcp_2000.lua"
 FIELDS = (
     "version setup solicited begin end type length conn_id number order clen offset buffer "
-    "buffer_offset rdma_length upper kind ird ord control payload crc"
+    "buffer_offset rdma_length upper kind ird ord control payload crc crc.status crc.bad"
 ).split()
 CONN_ID = 0x0123456789ABCDEF
 SEND, WRITE, READ_REQUEST, READ_RESPONSE = range(4)
@@ -150,6 +150,30 @@ def info_column(folder):
     assert "Segment Length too short" in text, text
     text = capture.tshark()
     assert "[Setup]" in text and "[Read Request 102 buffer 0x00000011 length 3]" in text, text
+
+
+@case
+def checks_crc(folder):
+    """dissector: good and bad CRCs, of segments of all lengths; captures that lack the end"""
+    capture = Capture(folder)
+    good = [capture.add(0, segment(SEND, BEGIN, 100, payload=bytes(range(n)))) for n in range(9)]
+    whole = segment(WRITE, BEGIN | END, 101, 0, (1, 2, 3), bytes(4), b"damage")
+    bad = []
+    for bit in 12, 85, 231, 270, 304, 350, 383:  # header, control data, payload, padding, CRC
+        octets = bytearray(whole)
+        octets[bit // 8] ^= 1 << bit % 8
+        bad.append(capture.add(0, bytes(octets)))
+    found = capture.fields()
+    for frame in good:
+        assert found[frame]["crc.status"] == ["1"] and "crc.bad" not in found[frame], found[frame]
+    for frame in bad:
+        assert found[frame]["crc.status"] == ["0"] and "crc.bad" in found[frame], found[frame]
+    text = capture.tshark("-Y", "rdma_tcp_2000.crc.bad", "-T", "fields", "-e", "frame.number")
+    assert [int(word) for word in text.split()] == bad, text
+    last = Capture(folder)
+    frame = last.add(0, whole)
+    last.captured = {frame: -7}
+    assert last.fields()[frame]["crc.status"] == ["2"], last.fields()[frame]
 
 
 @case

@@ -7,7 +7,11 @@
 -- Do not run it as root: Wireshark 4.4 then silently ignores scripts.
 --
 -- A connection is recognized by its first segment, a setup message.  For captures without it:
--- "Decode As", or -d tcp.port==4791,rdma_tcp_2000.  The CRC is shown, but not checked.
+-- "Decode As", or -d tcp.port==4791,rdma_tcp_2000.
+--
+-- The CRC of each segment is checked: rdma_tcp_2000.crc.status is 1 if it is good and 0 if it is bad,
+-- and the filter rdma_tcp_2000.crc.bad finds the segments whose CRC is bad.  For segments that the
+-- capture has only in part (snaplen) the status is 2.
 
 local proto = Proto("rdma_tcp_2000", "RDMA/TCP of September 2000")
 
@@ -15,6 +19,8 @@ local SEND, WRITE, READ_REQUEST, READ_RESPONSE = 0, 1, 2, 3
 local TYPES = { [0] = "Send", "Write", "Read Request", "Read Response" }
 local KINDS = { "Request", "Accept", "Reject" }
 local VERSION, SETUP, HDR_MIN, LENGTH_END = 1, 0x80, 24, 4
+local BAD, GOOD, UNVERIFIED = 0, 1, 2
+local STATUS = { [0] = "Bad", "Good", "Unverified" }
 
 local f = {
     version = ProtoField.uint8("rdma_tcp_2000.version", "Version"),
@@ -39,12 +45,45 @@ local f = {
     control = ProtoField.bytes("rdma_tcp_2000.control", "Control data"),
     payload = ProtoField.bytes("rdma_tcp_2000.payload", "Payload"),
     crc = ProtoField.uint32("rdma_tcp_2000.crc", "CRC", base.HEX),
+    crc_status = ProtoField.uint8("rdma_tcp_2000.crc.status", "CRC Status", base.DEC, STATUS),
 }
 local short = ProtoExpert.new("rdma_tcp_2000.short", "Segment Length too short",
                               expert.group.MALFORMED, expert.severity.ERROR)
+local bad_crc = ProtoExpert.new("rdma_tcp_2000.crc.bad", "Bad CRC", expert.group.CHECKSUM,
+                                expert.severity.ERROR)
 
 proto.fields = f
-proto.experts = { short }
+proto.experts = { short, bad_crc }
+
+-- Each has the same functions; which one is there depends on the version of Wireshark's Lua.
+local bits = bit32 or bit
+
+-- The remainder of each octet: the generator is 0xDB710641, here with its bits in reverse order,
+-- because octets enter with the least significant bit first.
+local remainders = {}
+
+for octet = 0, 255 do
+    local rest = octet
+
+    for _ = 1, 8 do
+        local low = bits.band(rest, 1)
+
+        rest = bits.bxor(bits.rshift(rest, 1), low * 0x82608EDB)
+    end
+    remainders[octet] = rest
+end
+
+-- Of a string.
+local function crc(octets)
+    local rest = 0xFFFFFFFF
+
+    for i = 1, #octets do
+        local low = bits.band(bits.bxor(rest, octets:byte(i)), 0xFF)
+
+        rest = bits.bxor(bits.rshift(rest, 8), remainders[low])
+    end
+    return bits.bnot(rest) % 0x100000000 -- "bit" has signed results
+end
 
 local function has_offset(kind)
     return kind == SEND or kind == READ_RESPONSE
@@ -84,6 +123,26 @@ local function show_header(tree, tvb, kind)
     end
 end
 
+-- The payload, which begins at 'from' and has 'length' octets, and the CRC.
+local function show_rest(tree, tvb, from, length)
+    local at = tvb:len() - 4
+    local status
+
+    if tvb:len() < tvb:reported_len() then
+        tree:add(f.crc_status, UNVERIFIED):set_generated()
+        return
+    end
+    if length > 0 then
+        tree:add(f.payload, tvb(from, length))
+    end
+    status = crc(tvb:raw(0, at)) == tvb(at, 4):uint() and GOOD or BAD
+    tree:add(f.crc, tvb(at, 4))
+    tree:add(f.crc_status, tvb(at, 4), status):set_generated()
+    if status == BAD then
+        tree:add_proto_expert_info(bad_crc)
+    end
+end
+
 local function describe(tvb, kind)
     local text = ("%s %u"):format(TYPES[kind], tvb(12, 4):uint())
 
@@ -112,10 +171,7 @@ local function segment(tvb, pinfo, root)
     if control > 0 then
         show_control(tree, tvb(head, control), kind, tvb(1, 1):uint() >= SETUP)
     end
-    if length > head + control then
-        tree:add(f.payload, tvb(head + control, length - head - control))
-    end
-    tree:add(f.crc, tvb(tvb:len() - 4, 4))
+    show_rest(tree, tvb, head + control, length - head - control)
     tree:append_text(", " .. describe(tvb, kind))
     pinfo.cols.info:append((" [%s]"):format(describe(tvb, kind)))
     return tvb:len()
