@@ -182,43 +182,82 @@ static void piecemeal(void)
     rig_stop();
 }
 
+/* What neither side takes for a message of setup; the control data are those of its kind. */
+struct wrong_setup {
+    const char *what;
+    struct rt_fields f; /* clen 0: two words; control[0] 0: that of the kind */
+    bool no_control;
+};
+
+static const struct wrong_setup wrong[] = {
+    { "version 2", { .version = 2, .flags = RT_SETUP | RT_BE } },
+    { "version 255", { .version = 255, .flags = RT_SETUP | RT_BE } },
+    { "a Write", { .type = RT_WRITE, .flags = RT_SETUP | RT_BE } },
+    { "a Read Request", { .type = RT_READ_REQ, .flags = RT_SETUP | RT_BE } },
+    { "a Read Response", { .type = RT_READ_RESP, .flags = RT_SETUP | RT_BE } },
+    { "not SETUP", { .flags = RT_BE } },
+    { "not the end", { .flags = RT_SETUP | RT_B } },
+    { "not the beginning", { .flags = RT_SETUP | RT_E } },
+    { "in the middle", { .flags = RT_SETUP } },
+    { "an offset", { .flags = RT_SETUP | RT_BE, .offset = 1 } },
+    { "no control data", { .flags = RT_SETUP | RT_BE }, .no_control = true },
+    { "one word of control data", { .flags = RT_SETUP | RT_BE, .clen = 1 } },
+    { "kind 0", { .flags = RT_SETUP | RT_BE, .control = { 0x01000000 } } },
+    { "kind 4", { .flags = RT_SETUP | RT_BE, .control = { 0x01040000 } } },
+    { "CRC", { .flags = RT_SETUP | RT_BE, .bad_crc = true } },
+    { "too long", { .flags = RT_SETUP | RT_BE, .p = (const uint8_t[513]){ 0 }, .n = 513 } },
+};
+
+static struct rt_fields wrong_fields(const struct wrong_setup *w, uint32_t kind)
+{
+    struct rt_fields f = w->f;
+
+    f.number = RT_FIRST;
+    f.clen = w->no_control ? 0 : f.clen ? f.clen : 2;
+    f.control[0] = f.control[0] ? f.control[0] : 0x01000000 | kind << 16;
+    return f;
+}
+
+static void expect_setup_fault(bool crc)
+{
+    const struct sg_engine_stats *stats = sg_engine_stats(rig->e);
+
+    rig_settle();
+    T_TRUE(rig->peer_over);
+    T_EQ_U64(stats->conns, 0);
+    T_EQ_U64(stats->protocol_errors, 1);
+    T_EQ_U64(stats->crc_errors, crc);
+}
+
+static void refuse_request(const struct rt_fields *f)
+{
+    rt_start(1460);
+    rig_request(NULL);
+    rt_say(f);
+    T_EQ_STR(rig_log(), "");
+    expect_setup_fault(f->bad_crc);
+    rig_stop();
+}
+
 /* What the server does not take for a Request; each resets the stream. */
 static void malformed_requests(void)
 {
-    static uint8_t much[600];
-    struct {
-        const char *what;
-        struct rt_fields f;
-    } rows[] = {
-        { "version", { .version = 2, .flags = RT_SETUP | RT_BE } },
-        { "a Write", { .type = RT_WRITE, .flags = RT_SETUP | RT_BE } },
-        { "not SETUP", { .flags = RT_BE } },
-        { "not the end", { .flags = RT_SETUP | RT_B } },
-        { "not the beginning", { .flags = RT_SETUP | RT_E } },
-        { "an offset", { .flags = RT_SETUP | RT_BE, .offset = 1 } },
+    static const struct wrong_setup own[] = {
         { "an Accept", { .flags = RT_SETUP | RT_BE, .control = { 0x01020000 } } },
+        { "a Reject", { .flags = RT_SETUP | RT_BE, .control = { 0x01030000 } } },
         { "version of the client protocol",
           { .flags = RT_SETUP | RT_BE, .control = { 0x02010000 } } },
-        { "CRC", { .flags = RT_SETUP | RT_BE, .bad_crc = true } },
-        { "too long", { .flags = RT_SETUP | RT_BE, .p = much, .n = 513 } },
     };
+    struct rt_fields f;
     size_t i;
 
-    for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
-        struct rt_fields *f = &rows[i].f;
+    for (i = 0; i < SG_ARRAY_SIZE(wrong) + SG_ARRAY_SIZE(own); i++) {
+        const struct wrong_setup *w =
+            i < SG_ARRAY_SIZE(wrong) ? &wrong[i] : &own[i - SG_ARRAY_SIZE(wrong)];
 
-        T_CONTEXT("%s", rows[i].what);
-        f->clen = 2;
-        f->control[0] = f->control[0] ? f->control[0] : 0x01010000;
-        rt_start(1460);
-        rig_request(NULL);
-        rt_say(f);
-        T_EQ_STR(rig_log(), "");
-        T_TRUE(rig->peer_over);
-        T_EQ_U64(sg_engine_stats(rig->e)->conns, 0);
-        T_EQ_U64(sg_engine_stats(rig->e)->protocol_errors, 1);
-        T_EQ_U64(sg_engine_stats(rig->e)->crc_errors, f->bad_crc);
-        rig_stop();
+        T_CONTEXT("%s", w->what);
+        f = wrong_fields(w, 1);
+        refuse_request(&f);
     }
 }
 
@@ -245,34 +284,54 @@ static void octets_out_of_turn(void)
     rig_stop();
 }
 
+static void refuse_answer(const struct rt_fields *f)
+{
+    rt_start(1460);
+    connect_with(8, 8, "");
+    rt_peer.conn_id = rt_hear().conn_id;
+    if (f) {
+        rt_say(f);
+    } else {
+        rig_say("010c0000"); /* a Segment Length that is shorter than a header */
+    }
+    T_EQ_STR(rig_log(), "reply(PROTOCOL,0/0,rev0)");
+    expect_setup_fault(f && f->bad_crc);
+    rig_stop();
+}
+
+/* What the client does not take for an answer; each resets the stream. */
 static void malformed_answers(void)
 {
-    struct {
-        const char *what;
-        struct rt_fields f;
-    } rows[] = {
-        { "a Request", answer(1) },
-        { "another Connection ID", answer(2) },
-        { "more Reads than we take", answer(2) },
-        { "Segment Length", answer(2) },
+    static const struct wrong_setup own[] = {
+        { "a Request", { .flags = RT_SETUP | RT_BE, .control = { 0x01010000 } } },
+        { "another Connection ID", { .flags = RT_SETUP | RT_BE, .conn_id = 0x1234 } },
+        { "an Accept with more Reads than we take",
+          { .flags = RT_SETUP | RT_BE, .control = { 0x01020000, 9 } } },
+        { "an Accept of another client protocol",
+          { .flags = RT_SETUP | RT_BE, .control = { 0x02020000 } } },
+        { "a Reject of another client protocol",
+          { .flags = RT_SETUP | RT_BE, .control = { 0x02030000 } } },
+        { "a Reject with another Connection ID",
+          { .flags = RT_SETUP | RT_BE, .conn_id = 0x1234, .control = { 0x01030000 } } },
     };
+    struct rt_fields f;
+    uint32_t kind;
     size_t i;
 
-    rows[1].f.conn_id = 0x1234;
-    rows[2].f.control[1] = 9;
-    for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
-        T_CONTEXT("%s", rows[i].what);
-        rt_start(1460);
-        connect_with(8, 8, "");
-        rt_peer.conn_id = rt_hear().conn_id;
-        if (i == 3) {
-            rig_say("010c0000");
-        } else {
-            rt_say(&rows[i].f);
-        }
-        T_EQ_STR(rig_log(), "reply(PROTOCOL,0/0,rev0)");
-        rig_stop();
+    for (i = 0; i < SG_ARRAY_SIZE(own); i++) {
+        T_CONTEXT("%s", own[i].what);
+        f = wrong_fields(&own[i], 2);
+        refuse_answer(&f);
     }
+    for (i = 0; i < SG_ARRAY_SIZE(wrong); i++) {
+        for (kind = 2; kind <= 3; kind++) { /* an Accept and a Reject */
+            T_CONTEXT("%s, kind %u", wrong[i].what, kind);
+            f = wrong_fields(&wrong[i], kind);
+            refuse_answer(&f);
+        }
+    }
+    T_CONTEXT("Segment Length");
+    refuse_answer(NULL);
 }
 
 /* Segments may follow the Accept at once. */
