@@ -263,9 +263,30 @@ def wires__judged(_folder):
     judged = list(in_vms.judge(values))
     assert [row["met"] for row in judged] == [True, False, True, False, True], judged
     assert judged[0]["medians"] == [100, 95] and judged[3]["ratio"] is None
+    assert judged[0]["quartiles"] == [[95, 105], [87.5, 297.5]], judged[0]
+    assert judged[3]["quartiles"] == [[20, 20], []], judged[3]
     with contextlib.redirect_stdout(io.StringIO()) as said:
         in_vms.report(judged)
     assert said.getvalue().count("MISSED") == 2, said.getvalue()
+    assert "100.0 [95.0, 105.0]" in said.getvalue(), said.getvalue()
+
+
+def wires__chosen(_folder):
+    """--loss and --load choose what is measured between VMs, in the order of the program"""
+    tool = load("bench-wires-vm")
+    losses, loads = tool.chosen(["0", "0.1", "1", "5"]), tool.chosen(tool.LOADS)
+    every = types.SimpleNamespace(loss=losses("0,0.1,1,5"), load=loads("small,latency,bandwidth"))
+    assert len(tool.cells(every)) == 9, tool.cells(every)
+    some = types.SimpleNamespace(loss=losses("1, 0"), load=loads("latency"))
+    assert tool.cells(some) == [(0, "ib_write_lat", 65536), (1, "ib_write_lat", 65536)]
+    for option, bad in ("--loss", "2"), ("--loss", ""), ("--load", "read"), ("--load", "small,"):
+        words = [str(TOP / "tools" / "bench" / "bench-wires-vm"), "%s=%s" % (option, bad)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2 and not done.stdout, (words, done)
+        assert "argument %s: %s is not a list of" % (option, bad) in done.stderr, (words, done)
+    words = [str(TOP / "tools" / "bench" / "bench-wires-vm"), "--loss=1", "--load=small"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "add 0 to --loss" in done.stderr, done
 
 
 def rpcrdma__table(_folder):
@@ -299,6 +320,7 @@ if __name__ == "__main__":
                 runs__refused,
                 runs__late_server,
                 wires__judged,
+                wires__chosen,
                 rpcrdma__table,
             )
         )
