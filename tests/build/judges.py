@@ -105,6 +105,17 @@ def options(**more):
     return args
 
 
+def placeless(found, folder):
+    """A result whose commands do not name the folder of the results, to compare it."""
+    return json.loads(json.dumps(found).replace(str(folder), "FOLDER"))
+
+
+def files_of(folder):
+    """The octets of all results of a check, likewise."""
+    names = (check_report.RESULT, check_report.JUNIT, "report.html")
+    return [(folder / name).read_bytes().replace(bytes(folder), b"FOLDER") for name in names]
+
+
 @contextlib.contextmanager
 def judged_by(judge):
     """Checks within get this judge instead of a lab."""

@@ -20,7 +20,8 @@ import cases
 sys.dont_write_bytecode = True
 from again import DEEP, Explorer, Never, Reader, Recovering, Second  # noqa: E402
 from again import address, explored_by  # noqa: E402
-from judges import ADR, IMAGES, judged_by, make_explored, occurrence, refused  # noqa: E402
+from judges import ADR, IMAGES, files_of, judged_by, make_explored  # noqa: E402
+from judges import occurrence, refused  # noqa: E402
 from launcher import check, check_nested, check_verbs, cli, compare  # noqa: E402
 from launcher import explored, keep, reduce, verdicts  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
@@ -28,7 +29,6 @@ from launcher.errors import LabError, UsageError  # noqa: E402
 os.fdatasync = lambda fd: None  # programs are killed here, and no machines
 check_nested.PAUSE_S = 0.05
 CASES = []
-FILES = ("check.json", "check-junit.xml", "report.html")
 PARSER = cli.make_parser()
 
 
@@ -46,10 +46,6 @@ def command(judge, explorer, *words):
         with contextlib.redirect_stdout(said):
             status = work(args)
     return status, said.getvalue()
-
-
-def results(folder):
-    return [(folder / name).read_bytes() for name in FILES]
 
 
 class Ended:
@@ -140,7 +136,7 @@ def nested_shards(folder):
             *(place, count, EndedRecovering, lambda table=table: Second(table), words),
             rng=rng if seed % 2 else None,
         )
-        assert results(place) == results(whole), seed
+        assert files_of(place) == files_of(whole), seed
         traces = [each for one in judges for each in one.traces]
         assert set(traces) == set(judge.traces), seed
         if not seed % 2:  # nothing is done twice
@@ -228,7 +224,7 @@ def nested_copies(folder):
             for name in ("verdicts.jsonl", "nested.jsonl"):
                 shutil.copy(out / name, place / name)
             shutil.copytree(out / "nested", place / "nested", dirs_exist_ok=True)
-    assert results(out) == results(whole)
+    assert files_of(out) == files_of(whole)
     kept = {path.name for path in (whole / "nested").iterdir()}
     assert kept and kept <= {path.name for path in (out / "nested").iterdir()}, kept
     for name in kept:
@@ -274,7 +270,7 @@ def nested_compared(folder):
         judges, _ = rounds_of(place, 3, lambda: Recovering(table), lambda: Second(left), words)
     finally:
         compare.states = before
-    assert results(place) == results(whole)
+    assert files_of(place) == files_of(whole)
     traces = sorted(each for one in judges for each in one.traces)
     assert traces == sorted(judge.traces) and len(traces) > len(set(traces)), traces
     assert '"step"' in (whole / "check.json").read_text()
@@ -339,7 +335,7 @@ def nested_killed(folder):
 
     def verify(place):
         rounds_of(place, 2, Recovering, lambda: Second(DEEP), words)
-        assert results(place) == results(whole), place
+        assert files_of(place) == files_of(whole), place
         shutil.rmtree(place)
 
     killed_everywhere(41, prepare, both, verify)
@@ -367,7 +363,7 @@ def reads_shards(folder):
             *(place, count, lambda seed=seed: RandomReader(seed, lines)),
             *(lambda: Explorer(lines=lines), words, rng if seed % 2 else None),
         )
-        assert results(place / "reads") == results(whole / "reads"), seed
+        assert files_of(place / "reads") == files_of(whole / "reads"), seed
         seen = [each for one in judges for each in one.seen]
         assert set(seen) == set(judge.seen), seed
         if not seed % 2:  # nothing is done twice
@@ -380,7 +376,7 @@ def reads_shards(folder):
         # A check without shards goes on from there, and has nothing to do.
         again = RandomReader(seed, lines)
         command(again, Explorer(lines=lines), "check", "--no-reduce", *words, place)
-        assert not again.seen and results(place / "reads") == results(whole / "reads"), seed
+        assert not again.seen and files_of(place / "reads") == files_of(whole / "reads"), seed
     assert most > 3, most
 
 
@@ -402,7 +398,7 @@ def reads_interrupted(folder):
             with contextlib.suppress(KeyboardInterrupt):
                 command(judge, Explorer(lines=lines), *words, places[1])
                 break
-        assert results(places[0] / "reads") == results(places[1] / "reads"), seed
+        assert files_of(places[0] / "reads") == files_of(places[1] / "reads"), seed
 
 
 @case
@@ -446,7 +442,7 @@ def reads_copies(folder):
         found = json.loads((out / "reads" / "check.json").read_text())["reads"]
         if found["complete"]:
             break
-    assert results(out / "reads") == results(whole / "reads") and found["rounds"] > 2, found
+    assert files_of(out / "reads") == files_of(whole / "reads") and found["rounds"] > 2, found
 
 
 @case
@@ -473,7 +469,7 @@ def reads_killed(folder):
 
     def verify(place):
         rounds_of(place, 2, lambda: RandomReader(3, 5), lambda: Explorer(lines=5), words)
-        assert results(place / "reads") == results(whole / "reads"), place
+        assert files_of(place / "reads") == files_of(whole / "reads"), place
         shutil.rmtree(place)
 
     killed_everywhere(97, prepare, both, verify)

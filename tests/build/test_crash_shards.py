@@ -16,14 +16,13 @@ import cases
 sys.dont_write_bytecode = True
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests" / "vm" / "lib"))
-from judges import BAD, IMAGES, TOOLS, make_explored  # noqa: E402
+from judges import BAD, IMAGES, TOOLS, files_of, make_explored  # noqa: E402
 from schedulers import Slurm, Work  # noqa: E402
 from launcher import verdicts  # noqa: E402
 
 SHARDS, LIMIT = 8, 120  # seconds of all shards, on a busy machine
 VICTIM = 2  # the shard that is killed
 TABLE = {n: BAD[n] for n in (3, 5, 7, 11)}
-FILES = ("check.json", "check-junit.xml", "report.html")
 MISSING = re.compile(r"images? .*not been checked")
 
 # ./staghorn, whose VMs are replaced.  It notes what it judges, before it does.
@@ -79,7 +78,7 @@ def judged(work):
 
 
 def results(work):
-    return [(work.explored / name).read_bytes() for name in FILES]
+    return files_of(work.explored)
 
 
 def results_of_whole(folder):

@@ -178,6 +178,11 @@ def checker_of(args, explored):
 # -- what is checked
 
 
+def platforms_named(texts):
+    """The platforms that --platform names, each once."""
+    return list(dict.fromkeys(name for text in texts for name in platforms_of(text)))
+
+
 class Selection:
     """The units of a check: those of all shards (units), those of this one (mine), and the
     platforms."""
@@ -186,8 +191,7 @@ class Selection:
         self.explored, self.promises, self.limit = explored, promises, limit
         self.nested = None  # recoveries.Settings
         self.shard = verdicts.shard_of(shard) if shard else None
-        named = [name for text in platform for name in platforms_of(text)]
-        self.take(list(dict.fromkeys(named or explored.claimed())))
+        self.take(platforms_named(platform) or explored.claimed())
 
     def take(self, platforms):
         """Selects the units of these platforms."""

@@ -7,7 +7,7 @@ import itertools
 import json
 from html import escape
 
-from . import explore, explore_report, pages, plans, verdicts
+from . import again, explore, explore_report, pages, plans, verdicts
 from .errors import LabError
 from .explored import load
 
@@ -144,6 +144,15 @@ def bugs(found, explored, minimal, marks=None, done=None):
     return [dict(row, cause=_root(x, events, minimal)) for row, x in zip(rows, groups)]
 
 
+def _with_commands(more, folder):
+    """What --reads or --nested found, with `again` in the bugs of recoveries."""
+    if "nested" not in more:
+        return more
+    rows = more["nested"]["bugs"]
+    rows = [{**bug, "again": again.of_recovery(bug, folder)} for bug in rows]
+    return {**more, "nested": {**more["nested"], "bugs": rows}}
+
+
 def result(explored, checker, selection, done, marks=None, more=None):
     """The content of check.json: the same for the same verdicts, in whatever order they came.
 
@@ -153,8 +162,10 @@ def result(explored, checker, selection, done, marks=None, more=None):
     counts = {name: sum(one["verdict"] == name for one in checked) for name in verdicts.VERDICTS}
     minimal = load(explored.folder / MINIMAL, "crash check") or {}
     found = bugs(findings(units, done, marks), explored, minimal, marks, done)
+    found = [{**bug, "again": again.of_image(bug, explored.folder)} for bug in found]
     missing = len(units) - len(checked)
-    parts = list((more or {}).values())
+    more = _with_commands(more or {}, explored.folder)
+    parts = list(more.values())
     doubt = missing + counts["failed"] + counts["unsteady"]
     doubt += sum(part.get("doubt", 0) for part in parts)
     bad = found or any(part.get("bugs") for part in parts)
@@ -184,7 +195,7 @@ def result(explored, checker, selection, done, marks=None, more=None):
         "verdicts": {name: count for name, count in counts.items() if count},
         "bugs": found,
         "notes": notes,
-        **(more or {}),
+        **more,
     }
 
 
@@ -240,6 +251,7 @@ def lines(found):
             yield "    " + text
         for line in example["output"].strip().splitlines()[-3:]:
             yield "  printed: " + line[:200]
+        yield "  again: " + bug["again"]
     yield from _nested_lines(found.get("nested"))
     for note in found["notes"]:
         yield note
@@ -278,6 +290,7 @@ def _nested_lines(found):
             yield "    " + text
         for line in bug["example"]["output"].strip().splitlines()[-3:]:
             yield "  printed: " + line[:200]
+        yield "  again: " + bug["again"]
 
 
 # -- HTML
@@ -310,6 +323,7 @@ def section(found):
                     _row("platforms", ", ".join(bug["platforms"])),
                     _row("example", "%(image)s, behind event %(behind)d, plan %(plan)s" % example),
                     _row("minimal", bug["minimal"]["image"] if bug["minimal"] else "not made"),
+                    _row("again", bug["again"]),
                 )
             )
         )
@@ -343,32 +357,28 @@ def _nested_parts(found):
             _row("recoveries", bug["recoveries"]),
             *(_row("cut %d" % number, text % cut) for number, cut in cuts),
             _row("recording", bug["folder"]),
+            _row("again", bug["again"]),
         )
         yield "<table>%s</table>" % "".join(rows)
         yield "<pre>%s</pre>" % escape("\n".join(lost_lines(last["lost"])))
         yield "<pre>%s</pre>" % escape(bug["example"]["output"])
 
 
+def _junit_bug(bug, kind):
+    """The test case of a bug.  Pairs have no command that shows them again."""
+    name = "%s %d: %s" % (kind, bug["number"], "; ".join(bug["cause"]))
+    message = "%s, image %s" % (describe(bug), bug["example"]["image"])
+    case = '<testcase classname="crash-check" name=%s><failure message=%s>%s</failure></testcase>'
+    words = pages.text("again: " + bug["again"]) if "again" in bug else ""
+    return case % (pages.attribute(name), pages.attribute(message), words)
+
+
 def junit(found, what="images"):
     """A test case for each bug, and one for the check."""
     attribute = pages.attribute
-    cases = [
-        '<testcase classname="crash-check" name=%s><failure message=%s/></testcase>'
-        % (
-            attribute("bug %d: %s" % (bug["number"], "; ".join(bug["cause"]))),
-            attribute("%s, image %s" % (describe(bug), bug["example"]["image"])),
-        )
-        for bug in found["bugs"]
-    ]
     nested = (found.get("nested") or {"bugs": ()})["bugs"]
-    cases += [
-        '<testcase classname="crash-check" name=%s><failure message=%s/></testcase>'
-        % (
-            attribute("recovery bug %d: %s" % (bug["number"], "; ".join(bug["cause"]))),
-            attribute("%s, image %s" % (describe(bug), bug["example"]["image"])),
-        )
-        for bug in nested
-    ]
+    cases = [_junit_bug(bug, "bug") for bug in found["bugs"]]
+    cases += [_junit_bug(bug, "recovery bug") for bug in nested]
     name = "%d %s" % (found["checked"], what)
     inner = ""
     if found["verdict"] == "none":

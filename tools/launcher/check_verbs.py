@@ -6,7 +6,17 @@ import os
 import sys
 from pathlib import Path
 
-from . import check, check_nested, check_pairs, check_reads, check_report, check_vm, compare, keep
+from . import (
+    check,
+    check_image,
+    check_nested,
+    check_pairs,
+    check_reads,
+    check_report,
+    check_vm,
+    compare,
+    keep,
+)
 from . import keep_judge, merge, recoveries, reduce
 from .explored import Explored
 
@@ -60,6 +70,8 @@ def _jobs(text):
 
 
 def do_check(args):
+    if args.image is not None and not Path(args.explored).is_file():
+        return check_image.judge(args, say)
     if args.together:
         return check_pairs.run(args, say)
     check_pairs.require_alone(args)
@@ -214,7 +226,7 @@ def _add_again(add_option):
 
 
 def _add_checker(add_option):
-    """Options about the script and what it finds."""
+    """Options about the script, what it finds, and the only image that it may judge."""
     add_option("--script", metavar="TEXT", help="the checker: a shell script for the VM")
     add_option("--script-file", metavar="FILE", help="the same, in a file")
     add_option("--setup", metavar="TEXT", help="a script that prepares the VM once")
@@ -236,6 +248,12 @@ def _add_checker(add_option):
         "--promises",
         action="store_true",
         help="give the script the promises that are in force, in /run/crash/promises",
+    )
+    add_option(
+        "--image",
+        metavar="HASH[+N]",
+        help="judge this image again, alone, with the checker of the check that EXPLORED had; +N: "
+        "with N promises in force.  What was judged before does not count, and no file is written",
     )
 
 

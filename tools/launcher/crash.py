@@ -103,6 +103,7 @@ def do_explore(args):
         for number, bug in enumerate([*result["bugs"], *result["not-claimed"]], 1):
             for text in explore_timeline.packet_texts(bug):
                 say("bug %d: %s" % (number, text))
+            say("bug %d again: %s" % (number, bug["again"]))
         say("results are in %s, the report is %s" % (out, out / explore.PAGE))
     return status
 

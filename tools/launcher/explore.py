@@ -7,7 +7,7 @@ import secrets
 import subprocess
 from pathlib import Path
 
-from . import explore_report, packets, paths, record
+from . import again, explore_report, packets, paths, record
 from .errors import LabError, UsageError
 from .symbols import Symbols
 
@@ -109,17 +109,20 @@ def explore(
     if not (out / RESULT).exists():
         return done.returncode, None, out
     source = {"traces": traces, "options": options, "symbols": programs}
-    return done.returncode, complete(out, base, source, symbols, capture), out
+    source.update(kallsyms=kallsyms, capture=capture)
+    return done.returncode, complete(out, base, source, symbols), out
 
 
-def complete(out, base, source, symbols, capture=None):
+def complete(out, base, source, symbols):
     """Completes the result of the explorer in a folder, and writes its reports; returns it.
 
-    base: the folder of the recording; source: traces, options and symbols of the exploration."""
+    base: the folder of the recording; source: traces, options and symbols of the exploration, and
+    its files kallsyms and capture, if it had them."""
     result = json.loads((out / RESULT).read_text(encoding="utf-8"))
     name_counters(result, symbols)
-    if capture:
-        _name_packets(result, capture)
+    if source.get("capture"):
+        _name_packets(result, source["capture"])
+    again.name_promises(result, out, base, source)
     result["recording"] = _recording(base)
     result["source"] = {
         "traces": [os.path.relpath(trace, out) for trace in source["traces"]],

@@ -88,6 +88,8 @@ def _bug(number, bug, kind):
         )
     yield "</table>"
     yield from explore_timeline.packets(bug)
+    if "again" in bug:  # older results have none
+        yield "<p>Again: <code>%s</code></p>" % _text(bug["again"])
     yield from explore_timeline.table(bug)
 
 
@@ -145,6 +147,16 @@ def page(result, check=""):
     return document("Crash report of %s" % result["target"], parts)
 
 
+def _again(result, platform, kind):
+    """The commands that show the bugs of a platform and kind of acknowledgement again."""
+    return "\n".join(
+        "bug %d again: %s" % (number, bug.get("again", ""))
+        for number, bug in enumerate(result["bugs"], 1)
+        if bug["acknowledgement"] == kind
+        and platform in [each["platform"] for each in bug["platforms"]]
+    )
+
+
 def junit(result):
     """A test case for each platform and kind of acknowledgement."""
     cases, failures, skipped = [], 0, 0
@@ -157,8 +169,9 @@ def junit(result):
                 inner = "<skipped message=%s/>" % attribute("the platform does not claim this")
             elif broken.get(kind):
                 failures += 1
-                inner = "<failure message=%s/>" % attribute(
-                    "%d of %d promises are broken" % (broken[kind], count)
+                inner = "<failure message=%s>%s</failure>" % (
+                    attribute("%d of %d promises are broken" % (broken[kind], count)),
+                    _text(_again(result, each["platform"], kind)),
                 )
             else:
                 inner = ""

@@ -20,6 +20,7 @@ from .keep import unpack
 BUG, GONE, NO_VERDICT = 1, 0, EXEC_FAILED
 JUDGED = ("script", "setup", "copies")  # settings whose change makes another recovery
 MEANINGLESS = ("platform", "shard", "journal", "limit", "reads", "compare", "nested_depth", "vm")
+MEANINGLESS += ("image",)
 
 
 def changed(checker, args):

@@ -55,7 +55,7 @@ def _saved(folders, pattern):
     raise UsageError("%s was not checked: it has no folder checker" % folders[0].folder)
 
 
-def _checked(folders):
+def checked(folders):
     """(Explored, Checker, Selection, Marks) of the first folder that was checked."""
     explored, checker, found, path = _saved(folders, check.FOLDER)
     try:
@@ -138,7 +138,7 @@ def _nested(out, folders, journals, parts):
 def merge(out, parts):
     """Writes the journal out/verdicts.jsonl; returns (result, folder of the exploration)."""
     folders, journals = _sources(out, parts, check.JOURNALS)
-    explored, checker, selection, marks = _checked(folders)
+    explored, checker, selection, marks = checked(folders)
     identity = checker.identity(explored)
     for path in journals:
         check.require_same(verdicts.read(path), identity, path)

@@ -151,6 +151,11 @@ def explorer():
     return _packaged("programs", "staghorn-explore", "native", "hw", "explore")
 
 
+def command():
+    """What a user types for this launcher, in whatever folder."""
+    return "staghorn" if installed() else str(TOP / "staghorn")
+
+
 def trace_printer():
     """The program that shows a trace as text."""
     return _packaged("programs", "staghorn-trace", "native", "hw", "print")

@@ -72,7 +72,9 @@ class Schedulers(labtest.LabCase):
 
     @staticmethod
     def results(work):
-        return [(work.explored / name).read_bytes() for name in FILES]
+        """The octets of the results; the commands in them name the folder."""
+        place = bytes(work.explored.absolute())
+        return [(work.explored / name).read_bytes().replace(place, b"FOLDER") for name in FILES]
 
     def labs(self):
         """Labs of checks that are still there."""
