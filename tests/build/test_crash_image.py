@@ -201,6 +201,7 @@ def recoveries(folder):
     first, second = (shlex.split(part) for part in bug["again"].split("&&"))
     assert first[:3] == [PROGRAM, "crash", "keep"] and second[:3] == [PROGRAM, "crash", "check"]
     assert "again: " + bug["again"] in "\n".join(check_report.lines(result))
+    assert bug["least-platform"] == ADR[0] and bug["promised"]["count"] == 0, bug
     with explored_by(Second()):
         assert cli.main(first[1:]) == 0
     (folder / "u").mkdir()
@@ -208,6 +209,61 @@ def recoveries(folder):
     assert head["recovery"]["cuts"][0]["image"] == bug["cuts"][0]["image"], head
     words = ["crash", "check", "--image", IMAGES[0], second[-1]]
     assert cli.main(words) == 125  # a kept bug has one image
+
+
+PROMISES = [
+    {"acknowledgement": "durable", "machine": "beta", "event": 5, "text": "old"},
+    {"acknowledgement": "flush", "machine": "<a>", "event": 7, "wr-id": "0x9", "qpn": 3},
+    {"acknowledgement": "durable", "machine": "beta", "event": 9, "text": "key 7\nof <all>"},
+    {"acknowledgement": "state", "machine": "beta", "event": 11, "text": "later"},
+]
+BEHIND = [
+    "behind: completion (flush) of <a>, event 7, wr_id 0x9, QP 3",
+    "behind: mark durable of beta, event 9: key 7 of <all>",
+]
+
+
+@case
+def promised(folder):
+    """A bug names the last promise of each kind that was in force, with or without --promises"""
+    make_explored(folder, [dict(occurrence(1, ADR), promises=3), occurrence(2, ADR)])
+    (folder / "promises.json").write_text(json.dumps({"promises": PROMISES}))
+    for more in ({"promises": True}, {}):
+        found = run(folder, Judge({1: BAD[3], 2: BAD[5]}), **more)
+        first, second = found["bugs"]
+        assert first["promised"]["count"] == 3 == first["example"]["in-force"], first
+        assert [each["event"] for each in first["promised"]["last"]] == [7, 9], first
+        assert second["promised"] == {"count": 0, "last": []}, second
+        text = [line.strip() for line in check_report.lines(found)]
+        assert [line for line in text if line[:6] == "behind"] == [*BEHIND, "behind: no promise"]
+        page = (folder / "report.html").read_text()
+        assert "of &lt;all&gt;</td>" in page and "<all>" not in page
+        assert "event 9: key 7 of &lt;all&gt;" in (folder / "check-junit.xml").read_text()
+        (folder / "verdicts.jsonl").unlink()
+
+
+@case
+def least_platform(folder):
+    """The least platform is the weakest that claims what was promised, or the weakest"""
+    images = [occurrence(1, [EADR[0], ADR[1], "none,ddio=on"]), occurrence(2, EADR[::-1])]
+    make_explored(folder, images)
+    for claimed, wanted in (
+        ([*ADR, *EADR], [ADR[1], EADR[0]]),
+        (EADR, [EADR[0], EADR[0]]),
+        ([], ["none,ddio=on", EADR[0]]),
+    ):
+        rows = [{"platform": name, "claimed": name in claimed} for name in explored.PLATFORMS]
+        (folder / "result.json").write_text(json.dumps({"platforms": rows}))
+        args = {"platform": ["none,ddio=on", "adr", "eadr"]}
+        args.update(journal=str(folder / "x"), jobs=1)
+        loaded, checks = explored.Explored(folder), options(**args)
+        checker = check.checker_of(checks, loaded)
+        selection = check.Selection(loaded, checks.platform, False, None, None)
+        with judged_by(Judge({1: BAD[3], 2: BAD[5]})):
+            done = check.check(loaded, checker, selection, None, checks, lambda text: None)
+        found = check_report.result(loaded, checker, selection, done)
+        assert [bug["least-platform"] for bug in found["bugs"]] == wanted, (claimed, found["bugs"])
+        assert "  least platform: " + wanted[0] in list(check_report.lines(found))
 
 
 PROMISE = {

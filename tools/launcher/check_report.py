@@ -7,7 +7,8 @@ import itertools
 import json
 from html import escape
 
-from . import again, explore, explore_report, pages, plans, verdicts
+from . import check_explain, explore, explore_report, pages, plans, verdicts
+from .check_explain import Explainer
 from .errors import LabError
 from .explored import load
 
@@ -92,6 +93,7 @@ def _bug(number, members, events, minimal, marks, done):
             "image": unit.image,
             "promises": unit.promises,
             "behind": occurrence["behind"],
+            "in-force": occurrence["promises"],
             "plan": occurrence["plan"],
             "platform": occurrence["platforms"][0],
             "platforms": occurrence["platforms"],
@@ -144,15 +146,6 @@ def bugs(found, explored, minimal, marks=None, done=None):
     return [dict(row, cause=_root(x, events, minimal)) for row, x in zip(rows, groups)]
 
 
-def _with_commands(more, folder):
-    """What --reads or --nested found, with `again` in the bugs of recoveries."""
-    if "nested" not in more:
-        return more
-    rows = more["nested"]["bugs"]
-    rows = [{**bug, "again": again.of_recovery(bug, folder)} for bug in rows]
-    return {**more, "nested": {**more["nested"], "bugs": rows}}
-
-
 def result(explored, checker, selection, done, marks=None, more=None):
     """The content of check.json: the same for the same verdicts, in whatever order they came.
 
@@ -162,9 +155,10 @@ def result(explored, checker, selection, done, marks=None, more=None):
     counts = {name: sum(one["verdict"] == name for one in checked) for name in verdicts.VERDICTS}
     minimal = load(explored.folder / MINIMAL, "crash check") or {}
     found = bugs(findings(units, done, marks), explored, minimal, marks, done)
-    found = [{**bug, "again": again.of_image(bug, explored.folder)} for bug in found]
+    explainer = Explainer(explored)
+    found = [explainer.image(bug) for bug in found]
     missing = len(units) - len(checked)
-    more = _with_commands(more or {}, explored.folder)
+    more = explainer.more(more or {})
     parts = list(more.values())
     doubt = missing + counts["failed"] + counts["unsteady"]
     doubt += sum(part.get("doubt", 0) for part in parts)
@@ -251,7 +245,8 @@ def lines(found):
             yield "    " + text
         for line in example["output"].strip().splitlines()[-3:]:
             yield "  printed: " + line[:200]
-        yield "  again: " + bug["again"]
+        for text in check_explain.lines(bug):
+            yield "  " + text
     yield from _nested_lines(found.get("nested"))
     for note in found["notes"]:
         yield note
@@ -290,7 +285,8 @@ def _nested_lines(found):
             yield "    " + text
         for line in bug["example"]["output"].strip().splitlines()[-3:]:
             yield "  printed: " + line[:200]
-        yield "  again: " + bug["again"]
+        for text in check_explain.lines(bug):
+            yield "  " + text
 
 
 # -- HTML
@@ -323,7 +319,7 @@ def section(found):
                     _row("platforms", ", ".join(bug["platforms"])),
                     _row("example", "%(image)s, behind event %(behind)d, plan %(plan)s" % example),
                     _row("minimal", bug["minimal"]["image"] if bug["minimal"] else "not made"),
-                    _row("again", bug["again"]),
+                    *(_row(*each) for each in check_explain.rows(bug)),
                 )
             )
         )
@@ -357,7 +353,7 @@ def _nested_parts(found):
             _row("recoveries", bug["recoveries"]),
             *(_row("cut %d" % number, text % cut) for number, cut in cuts),
             _row("recording", bug["folder"]),
-            _row("again", bug["again"]),
+            *(_row(*each) for each in check_explain.rows(bug)),
         )
         yield "<table>%s</table>" % "".join(rows)
         yield "<pre>%s</pre>" % escape("\n".join(lost_lines(last["lost"])))
@@ -369,7 +365,7 @@ def _junit_bug(bug, kind):
     name = "%s %d: %s" % (kind, bug["number"], "; ".join(bug["cause"]))
     message = "%s, image %s" % (describe(bug), bug["example"]["image"])
     case = '<testcase classname="crash-check" name=%s><failure message=%s>%s</failure></testcase>'
-    words = pages.text("again: " + bug["again"]) if "again" in bug else ""
+    words = pages.text("\n".join(check_explain.lines(bug))) if "again" in bug else ""
     return case % (pages.attribute(name), pages.attribute(message), words)
 
 

@@ -88,7 +88,7 @@ def cuts(occurrence):
 def cut_row(one):
     """What a report says of a cut."""
     row = {name: one[name] for name in ("image", "behind", "plan")}
-    return {**row, "platform": one["platforms"][0]}
+    return {**row, "platform": one["platforms"][0], "in-force": one["promises"]}
 
 
 def platforms(unit):
