@@ -95,11 +95,18 @@ static void msgp(struct rr_session *s)
     }
 }
 
+/* Revision 06 of the draft answers it (its section 5.6.2), revision 07 and RFC 8166 drop it. */
 static void done(struct rr_session *s)
 {
     struct hand_made w = start(s, RR_VERSION, RR_DONE, 3, 0u, 0u, 0u);
+    uint32_t xid = s->xid;
 
-    if (say(s, &w, "RDMA_DONE")) {
+    if (!say(s, &w, "RDMA_DONE")) {
+        return;
+    }
+    if (!s->o->any_edition && s->o->edition == RR_EDITION_06) {
+        rr_expect_error(s, RPC_42, xid, RR_VERSION, RR_ERR_CHUNK);
+    } else {
         rr_expect_silence(s, RPC_42);
     }
 }
@@ -210,7 +217,7 @@ static void stray_reply(struct rr_session *s)
 static const struct rr_case cases[] = {
     { "versions", "another version gets ERR_VERS, with the range 1 to 1", RPC_38, versions },
     { "msgp", "RDMA_MSGP gets ERR_CHUNK", RPC_41, msgp },
-    { "done", "RDMA_DONE gets no answer", RPC_42, done },
+    { "done", "RDMA_DONE gets no answer (in revision 06: ERR_CHUNK)", RPC_42, done },
     { "error-of-requester", "RDMA_ERROR gets no answer", RPC_26, error_of_requester },
     { "unknown-procedure", "an unknown procedure gets ERR_CHUNK", RPC_39, unknown_procedures },
     { "short", "fewer than 28 octets get no answer", RPC_35, short_messages },

@@ -28,7 +28,7 @@ struct rr_check_options {
     const struct rr_service *service;
     struct rr_service nfs; /* with the file's name */
     enum rr_edition edition;
-    bool any_edition; /* both forms of returned chunks are fine */
+    bool any_edition; /* none was named: RFC 8166, and both forms of returned chunks */
     unsigned reply_ms, quiet_ms;
     struct sg_span private_data; /* of cases that are not about private data; empty: ours */
 };

@@ -93,6 +93,15 @@ static void self__revision_07(void)
     expect_all(&settings, false);
 }
 
+/* Revision 06 answers RDMA_DONE: that is right only for whoever asks for that revision. */
+static void self__revision_06(void)
+{
+    struct rr_settings settings = rr_settings_default();
+
+    settings.edition = RR_EDITION_06;
+    expect_all(&settings, false);
+}
+
 /* ---- A responder that errs ---- */
 
 static void grants_nothing(struct liar_message *m)
@@ -399,7 +408,6 @@ static const struct lie lies[] = {
     LIE("private-reconnect", RPC_19, starts, remembers),
     { "grants_more", "credits", RPC_03, .sends = grants_more, .credits = 8,
       .edition = RR_EDITION_RFC },
-    { "revision_06", "done", RPC_42, .edition = RR_EDITION_06 },
 };
 
 static void expect_noticed(const struct lie *lie)
@@ -503,12 +511,21 @@ static void cases__all_can_fail(void)
     }
 }
 
-/* The form of a returned chunk is judged only if the user names an edition. */
+/* Each does what the other one must not do. */
 static void editions__differ(void)
 {
     static const struct {
         enum rr_edition server, rules;
-    } rows[] = { { RR_EDITION_07, RR_EDITION_RFC }, { RR_EDITION_RFC, RR_EDITION_07 } };
+        const char *case_id;
+        enum rr_rule rule;
+    } rows[] = {
+        { RR_EDITION_07, RR_EDITION_RFC, "unused-segments", RPC_15 },
+        { RR_EDITION_RFC, RR_EDITION_07, "unused-segments", RPC_15 },
+        { RR_EDITION_06, RR_EDITION_RFC, "done", RPC_42 },
+        { RR_EDITION_RFC, RR_EDITION_06, "done", RPC_42 },
+        { RR_EDITION_07, RR_EDITION_06, "done", RPC_42 },
+        { RR_EDITION_06, RR_EDITION_07, "done", RPC_42 },
+    };
 
     for (size_t i = 0; i < SG_ARRAY_SIZE(rows); i++) {
         struct rr_settings settings = rr_settings_default();
@@ -521,8 +538,9 @@ static void editions__differ(void)
         run = check_run(&loopback.dialer);
         run.options.any_edition = false;
         run.options.edition = rows[i].rules;
-        rr_run_case(&run, rr_case_of("unused-segments"), &v);
-        T_TRUE(rr_found(&v.findings, RPC_15));
+        rr_run_case(&run, rr_case_of(rows[i].case_id), &v);
+        T_CONTEXT("row %zu", i);
+        T_TRUE(rr_found(&v.findings, rows[i].rule));
         g_string_free(v.log, true);
         g_string_free(book.out, true);
         rr_loopback_clear(&loopback);
@@ -553,11 +571,12 @@ static const struct t_case cases[] = {
     { "also with other settings", self__other_settings },
     { "also with any private data", self__other_private_data },
     { "also with the chunks of revision 07", self__revision_07 },
+    { "also with the answers of revision 06", self__revision_06 },
     { "each error of a responder is noticed", cases__notice_each_error },
     { "each case can fail", cases__all_can_fail },
     { "memory of unused chunks may change", unused_memory__may_change },
     { "a responder that cannot answer ends the connection", mute_responder__ends_connection },
-    { "editions differ in returned chunks", editions__differ },
+    { "editions differ in returned chunks and RDMA_DONE", editions__differ },
     { "no connection is no breach", no_connection__is_no_breach },
 };
 
