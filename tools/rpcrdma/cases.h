@@ -23,6 +23,7 @@ extern const struct rr_cases rr_cases_message; /* Calls without chunks; credits;
 extern const struct rr_cases rr_cases_call;    /* chunks of Calls: long Calls, arguments */
 extern const struct rr_cases rr_cases_reply;   /* chunks of Replies: results, long Replies */
 extern const struct rr_cases rr_cases_error;   /* messages that are not sound */
+extern const struct rr_cases rr_cases_field;   /* sound XDR, with a field that is not true */
 extern const struct rr_cases rr_cases_private; /* private data */
 
 #endif

@@ -40,18 +40,29 @@ static void all_credits(struct rr_session *s)
     }
 }
 
-/* The requester asks for one credit: the grant may be larger, and is never zero. */
-static void one_credit(struct rr_session *s)
+/* The grant may be larger than what the requester asks for, and is never zero. */
+static void ask_for(struct rr_session *s, uint32_t credits)
 {
     for (unsigned i = 0; i < 3; i++) {
         if (!rr_begin(s, null)) {
             return;
         }
-        s->call.credit = 1;
+        s->call.credit = credits;
         if (!rr_send(s) || !rr_expect_reply(s)) {
             return;
         }
     }
+}
+
+static void one_credit(struct rr_session *s)
+{
+    ask_for(s, 1);
+}
+
+/* RFC 8166 forbids to grant zero credits, not to ask for them: the header is sound. */
+static void no_credits(struct rr_session *s)
+{
+    ask_for(s, 0);
 }
 
 /* XIDs are the requester's: any value, in any order. */
@@ -96,6 +107,8 @@ static const struct rr_case cases[] = {
     { "null", "a Call without chunks gets its Reply", RPC_22, one_null },
     { "credits", "as many Calls as are granted are answered", RPC_03, all_credits },
     { "one-credit", "a requester that asks for one credit gets at least one", RPC_02, one_credit },
+    { "zero-credits", "a requester that asks for no credits gets at least one", RPC_02,
+      no_credits },
     { "xid", "a Reply has its Call's XID, whatever that is", RPC_22, any_xid },
     { "full-call", "a Call of nearly 1024 octets, with long lists, is taken", RPC_06, full_call },
 };

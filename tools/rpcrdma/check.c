@@ -2,7 +2,8 @@
 #include "check.h"
 
 static const struct rr_cases *const groups[] = {
-    &rr_cases_message, &rr_cases_call, &rr_cases_reply, &rr_cases_error, &rr_cases_private,
+    &rr_cases_message, &rr_cases_call,  &rr_cases_reply,
+    &rr_cases_error,   &rr_cases_field, &rr_cases_private,
 };
 
 bool rr_wanted(char **only, const char *id)
@@ -46,13 +47,9 @@ void rr_run_case(const struct rr_check_run *run, const struct rr_case *c,
                  struct rr_verdict *verdict)
 {
     struct rr_session *s = rr_session_new(&run->options, run->dialer, verdict, c->rule);
-    struct rr_opening opening = rr_opening_default();
 
     rr_verdict_init(verdict);
-    if (run->options.private_data.len) {
-        opening.octets = &run->options.private_data;
-    }
-    if (c->dials || rr_open(s, &opening)) {
+    if (c->dials || rr_open_usual(s)) {
         c->run(s);
     }
     rr_session_free(s);

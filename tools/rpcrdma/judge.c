@@ -301,6 +301,56 @@ void rr_expect_error(struct rr_session *s, enum rr_rule rule, uint32_t xid, uint
     rr_null(s);
 }
 
+/* A bit for each eligible result that is in its Write chunk. */
+static unsigned reduced_results(const struct rr_session *s)
+{
+    unsigned reduced = 0;
+
+    for (unsigned i = 0; i < SG_MIN(s->reply.chunks, RR_STREAM_ITEMS); i++) {
+        reduced |= rr_chunk_octets(&s->reply, &s->reply.chunk[i]) ? 1u << i : 0;
+    }
+    return reduced;
+}
+
+/* An RPC Reply that reports no success: of RPC, or of the program. */
+static bool is_refusal(struct rr_session *s)
+{
+    struct sg_span stream = sg_span_of(s->body, s->body_len);
+    struct rr_results results;
+    const char *why;
+
+    if (!s->has_stream || !rr_rpc_parse(stream, &s->rpc) || s->rpc.type != RR_REPLY) {
+        return false;
+    }
+    return !s->rpc.accepted ||
+           (!s->o->service->read(s->o->service, &s->request, stream, s->rpc.body,
+                                 reduced_results(s), &results, &why) &&
+            results.refused);
+}
+
+void rr_expect_refusal(struct rr_session *s, enum rr_rule rule, bool may_end)
+{
+    switch (hear_answer(s, s->xid)) {
+    case RR_HEARD_NOTHING:
+        rr_find(findings(s), rule, "no answer within %u ms%s", s->o->reply_ms,
+                may_end ? ", and the connection has not ended" : "");
+        break;
+    case RR_HEARD_END:
+        if (!may_end) {
+            rr_find(findings(s), rule, "the connection ended instead of an RDMA_ERROR");
+        }
+        break;
+    default:
+        if (s->fault == RR_OK && s->reply.proc == RR_ERROR) {
+            check_error(s, rule, RR_VERSION, RR_ERR_CHUNK);
+        } else if (!is_refusal(s)) {
+            rr_find(findings(s), rule, "answered with %s that reports success",
+                    rr_proc_name(s->reply.proc));
+        }
+        break;
+    }
+}
+
 void rr_expect_silence(struct rr_session *s, enum rr_rule rule)
 {
     switch (rr_hear(s, s->o->quiet_ms)) {
@@ -326,17 +376,6 @@ bool rr_null(struct rr_session *s)
 }
 
 /* ---- Results ---- */
-
-/* A bit for each eligible result that is in its Write chunk. */
-static unsigned reduced_results(const struct rr_session *s)
-{
-    unsigned reduced = 0;
-
-    for (unsigned i = 0; i < SG_MIN(s->reply.chunks, RR_STREAM_ITEMS); i++) {
-        reduced |= rr_chunk_octets(&s->reply, &s->reply.chunk[i]) ? 1u << i : 0;
-    }
-    return reduced;
-}
 
 bool rr_results(struct rr_session *s, struct rr_results *results)
 {

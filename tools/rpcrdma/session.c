@@ -104,6 +104,16 @@ bool rr_open(struct rr_session *s, const struct rr_opening *opening)
     return true;
 }
 
+bool rr_open_usual(struct rr_session *s)
+{
+    struct rr_opening opening = rr_opening_default();
+
+    if (s->o->private_data.len) {
+        opening.octets = &s->o->private_data;
+    }
+    return rr_open(s, &opening);
+}
+
 static void give_back(struct rr_session *s)
 {
     while (s->loans) {

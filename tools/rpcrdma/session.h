@@ -91,6 +91,8 @@ void rr_session_free(struct rr_session *s);
 /* Without R: invalidation is the subject of one case, not of all. */
 struct rr_opening rr_opening_default(void);
 bool rr_open(struct rr_session *s, const struct rr_opening *opening);
+/* As in all cases that are not about private data: those of the options, or ours. */
+bool rr_open_usual(struct rr_session *s);
 void rr_hang_up(struct rr_session *s);
 
 /* Memory for the peer, filled with RR_FILL; NULL: rr_trouble(). */
@@ -124,6 +126,11 @@ bool rr_judge_reply(struct rr_session *s);
 /* Waits for an RDMA_ERROR that answers that message; then a NULL call must be answered. */
 void rr_expect_error(struct rr_session *s, enum rr_rule rule, uint32_t xid, uint32_t vers,
                      enum rr_err err);
+/*
+ * The newest Call cannot be executed: RDMA_ERROR, or an RPC Reply that reports no success.  If the
+ * server @may_end the connection, it need not answer.  What is behind the answer is not looked at.
+ */
+void rr_expect_refusal(struct rr_session *s, enum rr_rule rule, bool may_end);
 /* Nothing may come; then a NULL call must be answered. */
 void rr_expect_silence(struct rr_session *s, enum rr_rule rule);
 /* A NULL call, judged: is the connection still of use? */

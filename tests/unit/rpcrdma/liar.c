@@ -101,6 +101,9 @@ static bool liar_post(struct rr_port *port, const struct rr_post *post)
     if (post->work <= RR_WORK_SEND_INV && l->lie->damages) {
         return damage_send(l, changed);
     }
+    if (post->work > RR_WORK_SEND_INV && l->lie->pretends) {
+        return true;
+    }
     if (post->work == RR_WORK_WRITE && l->lie->places) {
         l->lie->places(&changed);
     }

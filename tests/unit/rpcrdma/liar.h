@@ -33,6 +33,7 @@ struct lie {
     void (*reads)(uint8_t *octets, size_t len);
     bool scribbles; /* before it answers, it writes to the first chunk that the Call offers */
     bool mute;      /* its Sends fail */
+    bool pretends;  /* its RDMA Reads and Writes are left out, and pass for done */
     bool (*cannot_send)(const struct liar *l); /* likewise, while this is true */
     void (*starts)(struct rr_loopback *loopback, struct rr_port *liar);
     /* Messages that end the connection; that are answered with RDMA_ERROR; the end of all Sends. */

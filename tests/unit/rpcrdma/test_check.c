@@ -129,6 +129,12 @@ static void no_answer(struct liar_message *m)
     m->swallow = true;
 }
 
+/* The Reply of WRITE is one word longer than that of NULL. */
+static void no_answer_to_write(struct liar_message *m)
+{
+    m->swallow = m->rest_len == 28;
+}
+
 static void no_errors(struct liar_message *m)
 {
     m->swallow = m->h.proc == RR_ERROR;
@@ -284,6 +290,37 @@ static void takes_any_flag(uint8_t *octets, size_t *len, bool *swallow)
     }
 }
 
+/* It grants what the Call asks for, whatever that is. */
+static uint32_t asked;
+
+static void notes_asked(uint8_t *octets, size_t *len, bool *swallow)
+{
+    asked = *len < RR_FIXED_LEN ? 1 : sg_get_be32(octets + 8);
+}
+
+static void grants_asked(struct liar_message *m)
+{
+    m->h.credit = asked;
+}
+
+/* Only the argument of a WRITE is in a Read chunk above 0, and it belongs at the end. */
+static void ignores_position(uint8_t *octets, size_t *len, bool *swallow)
+{
+    static struct rr_header h;
+
+    if (rr_header_parse(sg_span_of(octets, *len), &h) == RR_OK && h.proc == RR_MSG && h.reads) {
+        h.read[0].position = (uint32_t)(*len - h.len);
+        rr_header_emit(&h, octets, h.len);
+    }
+}
+
+static void ignores_xid(uint8_t *octets, size_t *len, bool *swallow)
+{
+    if (proc_of(octets, *len) == RR_MSG && *len > RR_HEADER_MIN) {
+        memcpy(octets + RR_HEADER_MIN, octets, 4);
+    }
+}
+
 static void writes_pad(struct rr_post *post)
 {
     post->len = sg_align_up(post->len, 4);
@@ -345,6 +382,8 @@ static const struct lie lies[] = {
     LIE("null", RPC_27, sends, has_read_list),
     LIE("null", RPC_43, sends, too_long),
     LIE("one-credit", RPC_02, sends, grants_nothing),
+    { "grants_asked", "zero-credits", RPC_02, .sends = grants_asked, .receives = notes_asked,
+      .edition = RR_EDITION_RFC },
     LIE("xid", RPC_22, sends, other_xid),
     LIE("full-call", RPC_15, sends, other_handle),
     LIE("unused-chunk", RPC_30, sends, loses_chunks),
@@ -394,6 +433,17 @@ static const struct lie lies[] = {
     LIE("flag", RPC_39, receives, takes_any_flag),
     LIE("nomsg-without-chunks", RPC_39, receives, drops_long_calls),
     LIE("stray-reply", RPC_37, receives, answers_replies),
+    LIE("position-odd", RPC_36, receives, ignores_position),
+    LIE("position-odd", RPC_36, sends, no_answer),
+    LIE("position-beyond", RPC_36, receives, ignores_position),
+    LIE("position-beyond", RPC_36, sends, no_err_chunk),
+    LIE("xid-differs", RPC_39, receives, ignores_xid),
+    LIE("xid-differs", RPC_39, sends, no_errors),
+    LIE("read-stag", RPC_36, pretends, true),
+    LIE("write-stag", RPC_36, pretends, true),
+    LIE("reply-stag", RPC_36, pretends, true),
+    { "stays_silent", "read-stag", RPC_36, .pretends = true, .sends = no_answer_to_write,
+      .edition = RR_EDITION_RFC },
     LIE("private-absent", RPC_19, starts, assumes_4096),
     LIE("private-smallest", RPC_19, starts, assumes_4096),
     LIE("private-unequal", RPC_19, starts, assumes_4096),
@@ -491,6 +541,52 @@ static void mute_responder__ends_connection(void)
     g_string_free(v.log, true);
 }
 
+/* A server that takes one connection, and has fallen over when the next one comes. */
+struct mortal {
+    struct rr_loopback loopback;
+    struct rr_port *(*dial)(struct rr_dialer *dialer, const struct rr_port_side *side);
+    bool dead;
+};
+
+static struct rr_port *dial_once(struct rr_dialer *dialer, const struct rr_port_side *side)
+{
+    struct mortal *m = (struct mortal *)dialer;
+
+    if (m->dead) {
+        snprintf(dialer->why, sizeof(dialer->why), "nobody is there");
+        return NULL;
+    }
+    m->dead = true;
+    return m->dial(dialer, side);
+}
+
+static void fallen_server__is_a_breach(void)
+{
+    static const char *const ids[] = { "position-odd", "position-beyond", "read-stag", "write-stag",
+                                       "reply-stag" };
+
+    for (size_t i = 0; i < SG_ARRAY_SIZE(ids); i++) {
+        struct rr_settings settings = rr_settings_default();
+        struct rr_check_run run;
+        struct rr_verdict v;
+        struct mortal m;
+
+        T_CONTEXT("case %s", ids[i]);
+        rr_loopback_init(&m.loopback, &settings);
+        m.dial = m.loopback.dialer.dial;
+        m.dead = false;
+        m.loopback.dialer.dial = dial_once;
+        run = check_run(&m.loopback.dialer);
+        rr_run_case(&run, rr_case_of(ids[i]), &v);
+        T_TRUE(v.findings.count >= 1);
+        T_EQ_STR(v.findings.found[0].text,
+                 "the server takes no further connection: nobody is there");
+        g_string_free(v.log, true);
+        g_string_free(book.out, true);
+        rr_loopback_clear(&m.loopback);
+    }
+}
+
 /* No case is without an error that it notices. */
 static void cases__all_can_fail(void)
 {
@@ -576,6 +672,7 @@ static const struct t_case cases[] = {
     { "each case can fail", cases__all_can_fail },
     { "memory of unused chunks may change", unused_memory__may_change },
     { "a responder that cannot answer ends the connection", mute_responder__ends_connection },
+    { "a server that has fallen over is a breach", fallen_server__is_a_breach },
     { "editions differ in returned chunks and RDMA_DONE", editions__differ },
     { "no connection is no breach", no_connection__is_no_breach },
 };

@@ -26,6 +26,7 @@ LINUX_BREAKS = {
     "long-reply-without": {"RPC-36", "RPC-43"},
     "short": {"RPC-35"},
     "nomsg-without-chunks": {"RPC-39"},
+    "xid-differs": {"RPC-22", "RPC-39"},
     "private-invalidation": {"PVT-05"},
 }
 SERVE = (
