@@ -73,7 +73,8 @@ struct rr_port_ops {
     bool (*post)(struct rr_port *port, const struct rr_post *post);
     bool (*repost)(struct rr_port *port, unsigned slot);
     bool (*reg)(struct rr_port *port, struct rr_region *region);
-    void (*dereg)(struct rr_port *port, struct rr_region *region);
+    /* False: the peer may still reach the memory, until the connection ends. */
+    bool (*dereg)(struct rr_port *port, struct rr_region *region);
     enum rr_event_kind (*poll)(struct rr_port *port, unsigned ms, struct rr_event *event);
     /* Ends the connection and frees the port. */
     void (*close)(struct rr_port *port);

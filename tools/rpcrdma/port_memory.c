@@ -150,7 +150,7 @@ static bool memory_reg(struct rr_port *port, struct rr_region *region)
     return rr_port_fails(port, "more than %d memory regions", RR_REGIONS_MAX);
 }
 
-static void memory_dereg(struct rr_port *port, struct rr_region *region)
+static bool memory_dereg(struct rr_port *port, struct rr_region *region)
 {
     struct memory_port *m = of(port);
 
@@ -160,6 +160,7 @@ static void memory_dereg(struct rr_port *port, struct rr_region *region)
         }
     }
     region->valid = false;
+    return true;
 }
 
 static enum rr_event_kind memory_poll(struct rr_port *port, unsigned ms, struct rr_event *event)

@@ -229,19 +229,18 @@ static bool bind_window(struct verbs_port *p, struct rr_region *region, unsigned
     return complete(p);
 }
 
-static void verbs_dereg(struct rr_port *port, struct rr_region *region)
+static bool verbs_dereg(struct rr_port *port, struct rr_region *region)
 {
     struct verbs_memory *m = region->own;
+    int error = m && m->mw ? ibv_dealloc_mw(m->mw) : 0;
 
-    if (m && m->mw) {
-        ibv_dealloc_mw(m->mw);
-    }
-    if (m && m->mr) {
-        ibv_dereg_mr(m->mr);
+    if (m && m->mr && !error) {
+        error = ibv_dereg_mr(m->mr);
     }
     free(m);
     region->own = NULL;
     region->valid = false;
+    return !error || rr_port_fails(port, "cannot take memory back: %s", strerror(error));
 }
 
 static bool verbs_reg(struct rr_port *port, struct rr_region *region)

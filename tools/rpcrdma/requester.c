@@ -75,13 +75,15 @@ struct rr_requester *rr_requester_new(const struct rr_requester_settings *settin
     return q;
 }
 
-static void close_job(struct rr_requester *q, struct rr_job *job)
+/* False: the memory that it lent cannot be taken back; it stays open, without a Reply. */
+static bool close_job(struct rr_requester *q, struct rr_job *job)
 {
-    if (job->lent.valid) {
-        q->port->ops->dereg(q->port, &job->lent);
+    if (job->lent.valid && !q->port->ops->dereg(q->port, &job->lent)) {
+        return false;
     }
     q->open -= job->open;
     job->open = false;
+    return true;
 }
 
 void rr_requester_free(struct rr_requester *q)
@@ -188,14 +190,17 @@ static bool make_calls(struct rr_requester *q)
     return true;
 }
 
-static void expire(struct rr_requester *q)
+static bool expire(struct rr_requester *q)
 {
+    bool done = true;
+
     for (unsigned i = 0; i < RR_AT_ONCE_MAX; i++) {
         if (q->job[i].open && now_ms() - q->job[i].since > q->settings.limit_ms) {
             q->counts.expired++;
-            close_job(q, &q->job[i]);
+            done &= close_job(q, &q->job[i]);
         }
     }
+    return done;
 }
 
 /* ---- What comes ---- */
@@ -229,24 +234,23 @@ static bool answer(struct rr_requester *q, struct sg_span payload)
     return send_out(q, &h, q->stream->octets, q->stream->len);
 }
 
-static void on_reply(struct rr_requester *q, struct rr_job *job, struct sg_span payload)
+/* False: the connection has to end (RFC 8166 section 4.5.4). */
+static bool on_reply(struct rr_requester *q, struct rr_job *job, struct sg_span payload)
 {
-    switch (rr_job_end(q, job, payload)) {
-    case RR_JOB_ANSWERED:
-        q->counts.answered++;
-        break;
-    case RR_JOB_REFUSED:
-        q->counts.refused++;
-        break;
-    case RR_JOB_WRONG:
-        q->counts.wrong++;
-        break;
-    default:
-        q->counts.dropped++;
-        return;
+    uint64_t *counts[] = {
+        [RR_JOB_ANSWERED] = &q->counts.answered,
+        [RR_JOB_REFUSED] = &q->counts.refused,
+        [RR_JOB_WRONG] = &q->counts.wrong,
+        [RR_JOB_BAD_REPLY] = &q->counts.dropped,
+    };
+    enum rr_job_end end = rr_job_end(q, job, payload);
+
+    if (end != RR_JOB_BAD_REPLY && !close_job(q, job)) {
+        return false;
     }
-    q->grant = q->reply.credit;
-    close_job(q, job);
+    ++*counts[end];
+    q->grant = end == RR_JOB_BAD_REPLY ? q->grant : q->reply.credit;
+    return true;
 }
 
 static bool treat(struct rr_requester *q, struct sg_span message)
@@ -270,9 +274,9 @@ static bool treat(struct rr_requester *q, struct sg_span message)
     } else if (h->proc == RR_ERROR) {
         q->counts.failed++;
         q->grant = h->credit;
-        close_job(q, job);
+        return close_job(q, job);
     } else {
-        on_reply(q, job, payload);
+        return on_reply(q, job, payload);
     }
     return true;
 }
@@ -282,8 +286,7 @@ enum rr_event_kind rr_requester_step(struct rr_requester *q, unsigned ms)
     struct rr_event event;
     enum rr_event_kind kind;
 
-    expire(q);
-    if (!make_calls(q)) {
+    if (!expire(q) || !make_calls(q)) {
         return RR_EVENT_CLOSED;
     }
     kind = q->port->ops->poll(q->port, ms, &event);

@@ -20,6 +20,7 @@ static bool lie_in_send(struct liar *l, struct rr_post post)
     memcpy(m->rest, octets.p + m->h.len, m->rest_len);
     m->swallow = m->twice = false;
     m->invalidate = post.work == RR_WORK_SEND_INV;
+    m->stag = m->invalidate ? post.stag : l->stag;
     l->lie->sends(m);
     if (m->swallow) {
         return true;
@@ -29,10 +30,8 @@ static bool lie_in_send(struct liar *l, struct rr_post post)
     post.len += m->rest_len;
     post.local = &region;
     post.at = 0;
-    if (m->invalidate && post.work == RR_WORK_SEND) {
-        post.work = RR_WORK_SEND_INV;
-        post.stag = l->stag;
-    }
+    post.work = m->invalidate ? RR_WORK_SEND_INV : RR_WORK_SEND;
+    post.stag = m->stag;
     if (m->twice) {
         if (!l->inner->ops->post(l->inner, &post)) {
             return false;
@@ -128,9 +127,9 @@ static bool liar_reg(struct rr_port *port, struct rr_region *region)
     return of(port)->inner->ops->reg(of(port)->inner, region);
 }
 
-static void liar_dereg(struct rr_port *port, struct rr_region *region)
+static bool liar_dereg(struct rr_port *port, struct rr_region *region)
 {
-    of(port)->inner->ops->dereg(of(port)->inner, region);
+    return of(port)->inner->ops->dereg(of(port)->inner, region);
 }
 
 /* RDMA_ERROR, ERR_CHUNK, with the message's XID. */

@@ -18,6 +18,7 @@ struct liar_message {
     bool swallow; /* it does not go out */
     bool twice;   /* it goes out again, with another XID */
     bool invalidate;
+    uint32_t stag; /* that it invalidates */
 };
 
 struct liar;

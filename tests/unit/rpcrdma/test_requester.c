@@ -142,10 +142,41 @@ static void writes_back__change_no_comparison(void)
     finish();
 }
 
+static bool keeps_memory(struct rr_port *port, struct rr_region *region)
+{
+    return false;
+}
+
+/* The other side could still read and change memory that cannot be taken back. */
+static void memory_that_stays__ends_connection(void)
+{
+    enum rr_event_kind kind = RR_EVENT_NONE;
+    struct rr_requester_counts n;
+    struct rr_port_ops ops;
+
+    start(ROUND);
+    ops = *rr_pair_port(o.pair, 0)->ops;
+    ops.dereg = keeps_memory;
+    rr_pair_port(o.pair, 0)->ops = &ops;
+    for (unsigned i = 0; i < STEPS && kind != RR_EVENT_CLOSED; i++) {
+        respond();
+        kind = rr_requester_step(o.q, 0);
+    }
+    n = rr_requester_counts(o.q);
+    T_SHOWS("RPC-40") {
+        T_EQ_INT(kind, RR_EVENT_CLOSED);
+        /* A Reply has come, but its results are not used. */
+        T_TRUE(n.open >= 1);
+        T_EQ_INT(n.calls, n.answered + n.open);
+    }
+    finish();
+}
+
 static const struct t_case cases[] = {
     { "a requester that stops waits for its Replies", stop__waits_for_replies },
     { "or is done at once", stop__before_the_first_call },
     { "Calls that stay open are counted", open_calls__are_counted },
+    { "memory that cannot be taken back ends the connection", memory_that_stays__ends_connection },
     { "WRITEs of the other side change no comparison", writes_back__change_no_comparison },
 };
 
