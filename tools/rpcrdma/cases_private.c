@@ -80,15 +80,61 @@ static void largest(struct rr_session *s)
     sizes(s, RR_SIZE_MAX, 65536, false);
 }
 
-static void invalidation(struct rr_session *s)
+static bool can_invalidate(struct rr_session *s)
 {
     if (!s->dialer->invalidates) {
         snprintf(s->verdict->skipped, sizeof(s->verdict->skipped),
                  "the server cannot invalidate memory of this RDMA device");
+    }
+    return s->dialer->invalidates;
+}
+
+static void invalidation(struct rr_session *s)
+{
+    if (can_invalidate(s)) {
+        sizes(s, 4096, 4096, true);
+        sizes(s, 4096, 4096, false);
+    }
+}
+
+/* Two long Calls, each with a Read chunk of its own; false: they could not be sent. */
+static bool two_calls(struct rr_session *s)
+{
+    if (!rr_begin(s, (struct rr_request){ .want = RR_WANT_LONG_NULL }) || !rr_make_long(s, 0) ||
+        !rr_send(s)) {
+        return false;
+    }
+    /* What rr_begin() would do, but the first Call keeps its memory. */
+    s->call.xid = ++s->xid;
+    sg_put_be32(s->stream.octets, s->xid);
+    s->call.reads = 0;
+    return rr_make_long(s, 0) && rr_send(s);
+}
+
+/* rr_hear() judges the STag that a Reply invalidates. */
+static void own_stag(struct rr_session *s)
+{
+    struct rr_opening o = rr_opening_default();
+
+    if (!can_invalidate(s)) {
         return;
     }
-    sizes(s, 4096, 4096, true);
-    sizes(s, 4096, 4096, false);
+    o.ours.remote_inv = true;
+    if (!rr_open(s, &o)) {
+        return;
+    }
+    if (rr_null(s) && s->granted < 2) {
+        snprintf(s->verdict->skipped, sizeof(s->verdict->skipped), "the server grants one credit");
+    } else if (!s->ended && two_calls(s)) {
+        for (unsigned i = 0; i < 2; i++) {
+            if (rr_hear(s, s->o->reply_ms) != RR_HEARD_MESSAGE) {
+                rr_find(&s->verdict->findings, RPC_22, "%u of 2 Calls were answered", i);
+                break;
+            }
+            rr_judge_reply(s);
+        }
+    }
+    rr_hang_up(s);
 }
 
 /* Octets as they are; the peer is to find in them what rr_private_parse() finds. */
@@ -165,6 +211,8 @@ static const struct rr_case cases[] = {
     { "private-largest", "sizes above the server's own are harmless", RPC_43, largest, true },
     { "private-invalidation", "only both sides' R allow to invalidate", PVT_05, invalidation,
       true },
+    { "private-invalidation-xid", "a Reply invalidates only memory of its own Call", PVT_04,
+      own_stag, true },
     { "private-offset", "private data is found behind other octets", PVT_09, behind_foreign, true },
     { "private-foreign", "foreign private data is none", PVT_07, foreign, true },
     { "private-version", "private data of another version is none", PVT_08, other_version, true },

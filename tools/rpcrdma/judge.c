@@ -73,10 +73,11 @@ static void note_message(struct rr_session *s, size_t len)
     }
 }
 
-static bool in_call(const struct rr_session *s, uint32_t stag)
+/* Was that STag lent for that Call? */
+static bool in_call(const struct rr_session *s, uint32_t stag, uint32_t xid)
 {
     for (unsigned i = 0; i < s->loans; i++) {
-        if (s->loan[i].access && s->loan[i].stag == stag) {
+        if (s->loan[i].access && s->loan[i].stag == stag && s->loan_xid[i] == xid) {
             return true;
         }
     }
@@ -93,8 +94,9 @@ static void check_invalidation(struct rr_session *s, const struct rr_event *e)
         rr_find(findings(s), PVT_05, "a Send with Invalidate; R is %d here and %d there",
                 s->ours.remote_inv, s->theirs.remote_inv);
     }
-    if (e->stag && (!in_call(s, e->stag) || s->reply.xid != s->xid)) {
-        rr_find(findings(s), PVT_04, "STag 0x%08x does not belong to the Call", e->stag);
+    if (e->stag && !in_call(s, e->stag, s->reply.xid)) {
+        rr_find(findings(s), PVT_04, "STag 0x%08x does not belong to the Call with XID 0x%08x",
+                e->stag, s->reply.xid);
     }
 }
 

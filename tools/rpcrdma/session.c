@@ -151,7 +151,7 @@ struct rr_region *rr_lend(struct rr_session *s, size_t len, unsigned access)
         g_free(r->octets);
         return NULL;
     }
-    s->loans++;
+    s->loan_xid[s->loans++] = s->xid;
     return r;
 }
 

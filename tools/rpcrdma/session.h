@@ -46,6 +46,7 @@ struct rr_session {
     bool ended;       /* the peer has ended the connection */
     struct rr_region out;
     struct rr_region loan[RR_LOANS_MAX];
+    uint32_t loan_xid[RR_LOANS_MAX]; /* of the Call that it was lent for */
     unsigned loans;
 
     /* The Call that is being made. */

@@ -28,6 +28,7 @@ LINUX_BREAKS = {
     "nomsg-without-chunks": {"RPC-39"},
     "xid-differs": {"RPC-22", "RPC-39"},
     "private-invalidation": {"PVT-05"},
+    "private-invalidation-xid": {"PVT-05"},
 }
 SERVE = (
     ulptest.MAKE_DISK
