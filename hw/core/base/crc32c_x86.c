@@ -10,13 +10,9 @@
  * of two reflected 32-bit values ends at bit 62).  So the constant for n
  * octets is x^(8n - 33).
  *
- * AVX-512: no reduction inside the loop at all.  Each 128-bit lane is carried
- * forward over the distance D in bits to the data that it is added to: its low
- * half, which comes first in the message, times x^(D + 64), and its high half
- * times x^D, both less the factor x of reflection.  Four registers of four
- * lanes hide the latency of the multiplication.  At the end the 16 lanes are
- * carried onto the last one, and the crc32 instruction reduces that.
+ * AVX-512: crc32_avx512.h leaves 16 octets, which the crc32 instruction reduces.
  */
+#include "base/crc32_avx512.h"
 #include "base/crc32c_impl.h"
 
 #if defined(__x86_64__)
@@ -27,10 +23,6 @@
 #define STRETCH_LONG 1024
 #define STRETCH_SHORT 128
 
-/* Below this many octets (at least one round plus one load) SSE4.2 is as good. */
-#define AVX512_MIN 512
-#define AVX512_ROUND 256
-
 /* Multipliers for a move over one and over two stretches. */
 struct stretch {
     uint32_t over_one;
@@ -39,21 +31,11 @@ struct stretch {
 
 static struct stretch stretch_long, stretch_short;
 
-/* Multiplier pairs (low half, high half) of lanes, four of them per register. */
-static uint64_t fold_round[8];                        /* over AVX512_ROUND octets */
-static uint64_t fold_192[8], fold_128[8], fold_64[8]; /* over so many octets */
-static uint64_t fold_lanes[8];                        /* lanes 0, 1, 2 onto lane 3; lane 3 unused */
+static struct sg_crc32_wide wide;
 
 static uint32_t stretch_multiplier(uint64_t octets)
 {
     return sg_crc32_xpow(SG_CRC32C_POLY, 8 * octets - 33);
-}
-
-static void register_multipliers(uint64_t quad[8], uint64_t octets)
-{
-    for (int lane = 0; lane < 4; lane++) {
-        sg_crc32_lane_multipliers(SG_CRC32C_POLY, &quad[2 * lane], octets);
-    }
 }
 
 void sg_crc32c_x86_setup(void)
@@ -62,14 +44,7 @@ void sg_crc32c_x86_setup(void)
     stretch_long.over_two = stretch_multiplier(2 * STRETCH_LONG);
     stretch_short.over_one = stretch_multiplier(STRETCH_SHORT);
     stretch_short.over_two = stretch_multiplier(2 * STRETCH_SHORT);
-
-    register_multipliers(fold_round, AVX512_ROUND);
-    register_multipliers(fold_192, 192);
-    register_multipliers(fold_128, 128);
-    register_multipliers(fold_64, 64);
-    for (int lane = 0; lane < 3; lane++) {
-        sg_crc32_lane_multipliers(SG_CRC32C_POLY, &fold_lanes[2 * lane], 16 * (3 - lane));
-    }
+    sg_crc32_wide_setup(&wide, SG_CRC32C_POLY);
 }
 
 bool sg_crc32c_sse42_usable(void)
@@ -79,8 +54,7 @@ bool sg_crc32c_sse42_usable(void)
 
 bool sg_crc32c_avx512_usable(void)
 {
-    return sg_crc32c_sse42_usable() && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("vpclmulqdq");
+    return sg_crc32c_sse42_usable() && sg_crc32_wide_usable();
 }
 
 static inline uint64_t load64(const uint8_t *p)
@@ -140,64 +114,19 @@ uint32_t sg_crc32c_sse42(uint32_t crc, const uint8_t *p, size_t n)
     return ~sse42_raw(~crc, p, n);
 }
 
-#define AVX512 __attribute__((target("sse4.2,pclmul,avx512f,vpclmulqdq")))
-
-/* @data plus @x carried over the distance of the multipliers @k. */
-AVX512
-static inline __m512i fold(__m512i x, __m512i k, __m512i data)
-{
-    return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, k, 0x00),
-                                     _mm512_clmulepi64_epi128(x, k, 0x11), data, 0x96);
-}
-
-/* 16 octets of a register.  (The unmasked form makes gcc 12 warn about its own header.) */
-#define LANE(x, i) _mm512_maskz_extracti32x4_epi32(0xf, (x), (i))
-
-/* CRC of the 64 octets in @x. */
-AVX512
-static inline uint32_t reduce(__m512i x)
-{
-    __m512i moved = fold(x, _mm512_loadu_si512(fold_lanes), _mm512_setzero_si512());
-    __m128i sum = _mm_xor_si128(LANE(moved, 0), LANE(moved, 1));
-
-    /* Lane 3 is where the others were moved to; its own multipliers do not matter. */
-    sum = _mm_xor_si128(sum, LANE(moved, 2));
-    sum = _mm_xor_si128(sum, LANE(x, 3));
-    return (uint32_t)_mm_crc32_u64(_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(sum)),
-                                   (uint64_t)_mm_extract_epi64(sum, 1));
-}
-
-AVX512
+SG_CRC32_WIDE
 uint32_t sg_crc32c_avx512(uint32_t crc, const uint8_t *p, size_t n)
 {
-    __m512i a, b, c, d, k;
+    size_t left = n;
+    __m128i sum;
 
-    if (n < AVX512_MIN) {
+    if (n < SG_CRC32_WIDE_MIN) {
         return sg_crc32c_sse42(crc, p, n);
     }
-    a = _mm512_loadu_si512(p);
-    b = _mm512_loadu_si512(p + 64);
-    c = _mm512_loadu_si512(p + 128);
-    d = _mm512_loadu_si512(p + 192);
-    a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc)));
-    p += AVX512_ROUND;
-    n -= AVX512_ROUND;
-
-    k = _mm512_loadu_si512(fold_round);
-    for (; n >= AVX512_ROUND; n -= AVX512_ROUND, p += AVX512_ROUND) {
-        a = fold(a, k, _mm512_loadu_si512(p));
-        b = fold(b, k, _mm512_loadu_si512(p + 64));
-        c = fold(c, k, _mm512_loadu_si512(p + 128));
-        d = fold(d, k, _mm512_loadu_si512(p + 192));
-    }
-    d = fold(a, _mm512_loadu_si512(fold_192), d);
-    d = fold(b, _mm512_loadu_si512(fold_128), d);
-    k = _mm512_loadu_si512(fold_64);
-    d = fold(c, k, d);
-    for (; n >= 64; n -= 64, p += 64) {
-        d = fold(d, k, _mm512_loadu_si512(p));
-    }
-    return ~sse42_raw(reduce(d), p, n);
+    sum = sg_crc32_wide(&wide, ~crc, p, &left);
+    crc = (uint32_t)_mm_crc32_u64(_mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(sum)),
+                                  (uint64_t)_mm_extract_epi64(sum, 1));
+    return ~sse42_raw(crc, p + (n - left), left);
 }
 
 #endif /* __x86_64__ */

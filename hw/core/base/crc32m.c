@@ -15,7 +15,8 @@
 
 static struct sg_crc32_slices slices;
 
-static bool fast; /* the CPU can do what crc32m_x86.c wants */
+/* What the CPU can do of crc32m_x86.c; NULL: nothing. */
+static uint32_t (*fast)(uint32_t crc, const uint8_t *p, size_t n);
 
 static void setup(void)
 {
@@ -27,7 +28,9 @@ static void setup(void)
     sg_crc32_slices_init(SG_CRC32M_POLY, &slices);
 #if defined(__x86_64__)
     sg_crc32m_x86_setup();
-    fast = sg_crc32m_x86_usable();
+    fast = sg_crc32m_avx512_usable() ? sg_crc32m_avx512
+           : sg_crc32m_x86_usable()  ? sg_crc32m_x86
+                                     : NULL;
 #endif
     g_once_init_leave(&done, 1);
 }
@@ -42,7 +45,7 @@ uint32_t sg_crc32m(uint32_t crc, const void *p, size_t n)
     setup();
 #if defined(__x86_64__)
     if (fast && n >= SG_CRC32M_X86_MIN) {
-        return ~sg_crc32m_x86(~crc, p, n);
+        return ~fast(~crc, p, n);
     }
 #endif
     return ~sg_crc32m_tables(~crc, p, n);

@@ -21,8 +21,10 @@ enum { SG_CRC32M_X86_MIN = 128 }; /* octets from which on it is faster than the 
 
 bool sg_crc32m_x86_usable(void);
 void sg_crc32m_x86_setup(void);
-/* @n is SG_CRC32M_X86_MIN or more. */
+/* @n is SG_CRC32M_X86_MIN or more, for both. */
 uint32_t sg_crc32m_x86(uint32_t crc, const uint8_t *p, size_t n);
+bool sg_crc32m_avx512_usable(void);
+uint32_t sg_crc32m_avx512(uint32_t crc, const uint8_t *p, size_t n);
 #endif
 
 #endif /* SG_BASE_CRC32M_IMPL_H */
