@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Images of file systems in which crash_files made files, judged in checker VMs."""
+"""What tests of crash images share: platforms, verdicts, and images of file systems in which
+crash_files made files, judged in checker VMs."""
 import json
 from pathlib import Path
 
@@ -10,6 +11,11 @@ IMAGES = 40  # that are judged at most
 # With checksums a journal superblock that is half written, as it can be on an NVDIMM without a BTT,
 # cannot be mounted (docs/crash-laboratory.md).
 MKFS = ("-t", "ext4", "-O", "^metadata_csum")
+NOWHERE = frozenset()
+CACHED = frozenset(("adr,ddio=on",))  # the only one that loses caches, and leaves DMA there
+ADR = frozenset(("adr,ddio=on", "adr,ddio=off"))
+BUFFERED = ADR | {"eadr,ddio=on", "eadr,ddio=off"}
+ALL = BUFFERED | {"whole,ddio=on", "whole,ddio=off"}  # what a VM with domain=adr claims
 SCRIPT = Path(programs.SOURCES, "crash", "crash_files_check.sh")
 
 
@@ -46,6 +52,12 @@ def judge_by(lab, explored, status, *words, up=""):
         timeout=300,
     )
     return json.loads(done.out)
+
+
+def verdicts(explored):
+    """The lines of all journals of a folder."""
+    texts = [path.read_text() for path in explored.glob("verdicts*.jsonl")]
+    return [json.loads(line) for text in texts for line in text.splitlines()]
 
 
 def broken_promises(test, found):
