@@ -15,6 +15,7 @@
  *
  *   noted          as flush; then a note of the record in persistent memory of this machine, DEVICE
  *   noted-first    ... the note before the Write: wrong for who takes it for the record
+ *   noted-dirty    ... the note is not flushed: wrong for who counts notes here
  *
  *   persist        Write, Send; the server flushes the record and answers
  *   visible        ... the server answers, because it has seen the message
@@ -44,7 +45,7 @@ enum { RECORDS = 100, PATIENCE_S = 20, NOTES = 2 << 20 };
 
 enum crash_flush { FLUSH_NOTHING, FLUSH_RECORD, FLUSH_FIRST_LINE, FLUSH_ELSEWHERE };
 
-enum crash_note { NOTE_NEVER, NOTE_LAST, NOTE_FIRST };
+enum crash_note { NOTE_NEVER, NOTE_LAST, NOTE_FIRST, NOTE_DIRTY };
 
 struct crash_method {
     const char *name;
@@ -62,6 +63,7 @@ static const struct crash_method methods[] = {
     { "one-write", .flush = FLUSH_RECORD, .flag = true },
     { "noted", .flush = FLUSH_RECORD, .note = NOTE_LAST },
     { "noted-first", .flush = FLUSH_RECORD, .note = NOTE_FIRST },
+    { "noted-dirty", .flush = FLUSH_RECORD, .note = NOTE_DIRTY },
     { "persist", .ask = true, .service = CRASH_PERSIST },
     { "visible", .ask = true, .service = CRASH_NOTHING },
     { "poll", .service = CRASH_POLL },
@@ -163,12 +165,15 @@ static void map_notes(const char *name)
     }
 }
 
-static void note(const struct log_request *request)
+/* Not inlined, so that an explanation can name it. */
+__attribute__((noinline)) static void note(const struct log_request *request, bool flush)
 {
     uint64_t *at = (uint64_t *)(notes + (size_t)request->number * CRASH_LINE);
 
     __atomic_store_n(at, crash_flag(request->session), __ATOMIC_RELEASE);
-    _mm_clwb(at);
+    if (flush) {
+        _mm_clwb(at);
+    }
     _mm_sfence();
 }
 
@@ -209,7 +214,7 @@ static void append(struct log_net *net, struct log_net *other, const struct cras
     bool answered = method->ask || method->service == CRASH_POLL;
 
     if (method->note == NOTE_FIRST) {
-        note(request);
+        note(request, true);
     }
     post_write(net, number, addr, len, !flush);
     if (flush) {
@@ -223,8 +228,8 @@ static void append(struct log_net *net, struct log_net *other, const struct cras
         post_flush(other, number, addr, LOG_RECORD);
         wait_for(other, IBV_WC_FLUSH);
     }
-    if (method->note == NOTE_LAST) {
-        note(request);
+    if (method->note == NOTE_LAST || method->note == NOTE_DIRTY) {
+        note(request, method->note == NOTE_LAST);
     }
     acknowledge(number);
 }
@@ -248,7 +253,7 @@ int main(int argc, char **argv)
     }
     method = find_method(argv[2]);
     if ((method->note != NOTE_NEVER) != (argc == 7)) {
-        fprintf(stderr, "crash_log: the methods noted and noted-first need DEVICE\n");
+        fprintf(stderr, "crash_log: the methods noted, noted-first and noted-dirty need DEVICE\n");
         return 2;
     }
     if (argc == 7) {

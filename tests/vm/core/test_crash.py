@@ -14,21 +14,19 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
+import crashfiles
 import labtest
 import programs
+from crashfiles import ADR, ALL, BUFFERED, CACHED, NOWHERE
 
 RECORDS = 10
 # Methods of crash_log with a flag, recorded together: their records have places of their own.
 FLAGS = ("flag", "flag-first", "inline", "one-write")
-FLAGS_WRONG = ("flag-first", "one-write")
 FLAGS_START, FLAGS_RECORDS = 100, 4
-ALL = frozenset(
-    "%s,ddio=%s" % each for each in itertools.product(("adr", "eadr", "whole"), ("on", "off"))
-)
-NOWHERE = frozenset()
-CACHED = frozenset(("adr,ddio=on",))  # DMA that DDIO left in the cache
-ADR = frozenset(("adr,ddio=on", "adr,ddio=off"))
-BUFFERED = ADR | {"eadr,ddio=on", "eadr,ddio=off"}
+# Notes in alpha's own memory: method, and its first record.  The session is an octet of each note.
+NOTES, NOTES_SESSION, NOTES_LINE = {"noted": 0, "noted-dirty": RECORDS}, ord("N"), 64
+# The data of a record may be lost while its flag is kept.
+FLAGS_WRONG = {"flag-first": CACHED, "one-write": CACHED}
 FENCE = "a fence of its processor"
 FLUSH = "a flush of its cache line, and a fence behind it"
 OTHER_FLUSH = "an RDMA Flush of it, or a flush of its cache line"
@@ -74,7 +72,8 @@ SHORT = (
 
 
 class Crash(labtest.LabCase):
-    up_arguments = ("--pmem", "beta:64M,domain=adr")
+    # As in test_crash_both, so they have one boot snapshot.
+    up_arguments = ("--pmem", "alpha:32M,domain=adr", "--pmem", "beta:32M,domain=adr")
     sessions = iter(range(1, 1000))
     installed = False
 
@@ -138,7 +137,7 @@ class Crash(labtest.LabCase):
 
     def explore(self, *options, status):
         found = self.lab.run(
-            "crash", "explore", "--json", *options, self.folder, status=status, timeout=120
+            "crash", "explore", "--json", *options, self.folder, status=status, timeout=300
         )
         return json.loads(found.out) if found.out.strip() else None
 
@@ -190,23 +189,76 @@ class Crash(labtest.LabCase):
     def test_flags(self):
         """A flag that may be durable before its record misleads who trusts it: a checker does."""
         self.record_flags()
-        words = ("--target", "beta", "--domain", "adr", "--ddio", "on", "--strategy", "all-but")
+        words = ("--target", "beta", "--domain", "adr,eadr", "--strategy", "all-but")
         result = self.explore(*words, status=0)
         self.assertGreaterEqual(result["promises"]["promises"], len(FLAGS) * FLAGS_RECORDS)
-        self.lab.run(
+        script = "crash_flags %s %d" % (programs.DAX, FLAGS_START)
+        found = self.check("crash_flags", "--script", script, status=1)
+        self.assertEqual(set(found["verdicts"]), {"good", "bug"})
+        self.assertEqual(set(found["platforms"]), BUFFERED)
+        self.assertEqual(self.misled(), FLAGS_WRONG)
+        for bug in found["bugs"]:
+            self.assertEqual(len(bug["example"]["deviations"]), 1, bug)
+            self.assertTrue(all(text.startswith("place") for text in bug["cause"]), bug)
+
+    def misled(self):
+        """{method of a flag: platforms on which it misleads}, by the verdicts."""
+        images = json.loads((self.folder / "explored" / "images.json").read_text())["images"]
+        found = {}
+        for one in crashfiles.verdicts(self.folder / "explored"):
+            where = {p for x in images if x["image"] == one["image"] for p in x["platforms"]}
+            for n in re.findall(r"record (\d+) is", one["output"]):
+                method = FLAGS[(int(n) - FLAGS_START) // FLAGS_RECORDS]
+                found[method] = found.get(method, set()) | (where & BUFFERED)
+        return found
+
+    def check(self, program, *words, status):
+        """The result of a check with that program."""
+        found = self.lab.run(
             *("crash", "check", "--vm-arg", "--timeout %d" % labtest.UP_LIMIT, "--no-reduce"),
-            *("--copy", "%s:/usr/bin/crash_flags" % self.program("crash_flags")),
-            *("--script", "crash_flags %s %d" % (programs.DAX, FLAGS_START)),
+            *("--copy", "%s:/usr/bin/%s" % (self.program(program), program), "--json", *words),
             self.folder / "explored",
-            status=1,
+            status=status,
             timeout=300,
         )
-        text = (self.folder / "explored" / "verdicts.jsonl").read_text()
-        lines = [json.loads(line) for line in text.splitlines()]
-        self.assertEqual({one["verdict"] for one in lines}, {"good", "bug"})
-        broken = {int(n) for one in lines for n in re.findall(r"record (\d+) is", one["output"])}
-        found = {FLAGS[(n - FLAGS_START) // FLAGS_RECORDS] for n in broken}
-        self.assertEqual(found, set(FLAGS_WRONG), broken)
+        return json.loads(found.out)
+
+    def own_memory(self, method, status):
+        """What is found in images of alpha's own memory, where it notes what beta keeps."""
+        first = NOTES[method]
+        client = "crash_log %s %s %d %d %d %s" % (
+            *(programs.ADDRESS["beta"], method, RECORDS, NOTES_SESSION, first, programs.DAX),
+        )
+        self.record_pair(["crash_server", programs.ADDRESS["beta"], programs.DAX], client)
+        symbols = ("--symbols", self.program("crash_log"))
+        words = ("--target", "beta", "--domain", "adr,eadr", "--strategy", "all-but")
+        self.explore(*words, *symbols, status=0)
+        # The session is a letter at each note; other octets are dots.
+        places = (programs.DAX, first * NOTES_LINE, RECORDS * NOTES_LINE)
+        script = "dax_store %s read %d %d" % places
+        words = ("--vm", "alpha", "--compare", "--script", script)
+        found = self.check("dax_store", *words, status=status)
+        self.assertEqual((found["target"], found["compare"]), ("alpha", RECORDS))
+        self.assertEqual(found["verdicts"], {"good": found["images"]})
+        self.assertEqual(set(found["platforms"]), BUFFERED)
+        digests = {one["digest"] for one in crashfiles.verdicts(self.folder / "explored/vm-alpha")}
+        self.assertGreater(len(digests), RECORDS)
+        return found["bugs"]
+
+    @labtest.long
+    def test_own_memory(self):
+        """Notes of the requester, in its own memory, that it flushes: all images have them"""
+        self.assertEqual(self.own_memory("noted", 0), [])
+
+    @labtest.long
+    def test_own_memory__dirty(self):
+        """Notes that the requester does not flush are lost where caches are"""
+        bugs = self.own_memory("noted-dirty", 1)
+        self.assertEqual({name for bug in bugs for name in bug["platforms"]}, ADR)
+        for bug in bugs:
+            self.assertEqual(bug["verdict"], "state")
+            (cause,) = bug["cause"]
+            self.assertIn("the store by note at crash_log.c", cause)
 
     @labtest.long
     def test_library_images(self):
@@ -225,15 +277,8 @@ class Crash(labtest.LabCase):
         self.explore(*words, status=status)
         count = "$(grep -c ^acknowledged /run/crash/promises)"
         script = "crash_rpma %s check %s %d" % (programs.DAX, count, seed)
-        found = self.lab.run(
-            *("crash", "check", "--vm-arg", "--timeout %d" % labtest.UP_LIMIT, "--json"),
-            *("--no-reduce", "--promises", "--limit", 60, "--script", script),
-            *("--copy", "%s:/usr/bin/crash_rpma" % self.program("crash_rpma")),
-            self.folder / "explored",
-            status=status,
-            timeout=300,
-        )
-        found = json.loads(found.out)
+        words = ("--promises", "--limit", 60, "--script", script)
+        found = self.check("crash_rpma", *words, status=status)
         self.assertGreater(found["verdicts"]["good"], 0)
         self.assertEqual(set(found["verdicts"]), {"good", "bug"} if status else {"good"})
         for bug in found["bugs"]:
