@@ -405,18 +405,26 @@ static enum sg_explore_status by_plan(struct sg_explore_images *x, struct sg_exp
     return status;
 }
 
-/* The plans of this crash point; platforms come to it one behind the other. */
-static enum sg_explore_status by_plans(struct sg_explore_images *x, uint64_t behind)
+bool sg_explore_images_planned(struct sg_explore_images *x, uint64_t behind)
 {
-    enum sg_explore_status status = SG_EXPLORE_GOOD;
     const GArray *plans = x->want.plans;
-    struct sg_explore_plan *plan;
 
     for (; x->next_plan < plans->len; x->next_plan++) {
         if (g_array_index(plans, struct sg_explore_plan, x->next_plan).given.behind >= behind) {
             break;
         }
     }
+    return x->next_plan < plans->len &&
+           g_array_index(plans, struct sg_explore_plan, x->next_plan).given.behind == behind;
+}
+
+/* The plans of this instant; platforms come to it one behind the other. */
+static enum sg_explore_status by_plans(struct sg_explore_images *x, uint64_t behind)
+{
+    enum sg_explore_status status = SG_EXPLORE_GOOD;
+    const GArray *plans = x->want.plans;
+    struct sg_explore_plan *plan;
+
     for (guint i = x->next_plan; i < plans->len && status == SG_EXPLORE_GOOD; i++) {
         plan = &g_array_index(plans, struct sg_explore_plan, i);
         if (plan->given.behind != behind) {
@@ -463,7 +471,7 @@ enum sg_explore_status sg_explore_images_end(struct sg_explore_images *x,
             &g_array_index(x->want.plans, struct sg_explore_plan, i);
 
         if (!plan->made) {
-            return plan_complain(plan, "its platform has no crash point behind its event");
+            return plan_complain(plan, "its platform is not judged as far as its event");
         }
     }
     if (x->want.plans) {

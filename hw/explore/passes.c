@@ -337,6 +337,14 @@ static bool at_instant(void *opaque, unsigned platform, uint64_t behind, bool bo
     return *next < wanted->len && g_array_index(wanted, uint64_t, *next) == behind;
 }
 
+/* Where plans want images: those of pairs are of any instant, and not of crash points only. */
+static bool at_plan(void *opaque, unsigned platform, uint64_t behind, bool bounds)
+{
+    (void)platform;
+    (void)bounds;
+    return sg_explore_images_planned(((struct sg_explore_session *)opaque)->images, behind);
+}
+
 static unsigned extents_of(const struct sg_explore_session *s)
 {
     return sg_trace_header(s->trace[s->target].reader)->extent_count;
@@ -402,6 +410,8 @@ static int explore_events(struct sg_explore_session *s, struct sg_crash_explorer
 
 static struct sg_crash_exploration exploration(struct sg_explore_session *s)
 {
+    sg_crash_instant *planned = s->plans ? at_plan : NULL;
+
     return (struct sg_crash_exploration){
         .header = sg_trace_header(s->trace[s->target].reader),
         .platform = s->o.platform,
@@ -410,7 +420,7 @@ static struct sg_crash_exploration exploration(struct sg_explore_session *s)
         .target = s->target,
         .issuers = &s->issuers,
         .point = s->images ? at_point : NULL,
-        .instant = s->half ? at_instant : NULL,
+        .instant = s->half ? at_instant : planned,
         .fork = fork_memories,
         .drop = drop_memories,
         .unite = unite_memories,

@@ -403,7 +403,7 @@ static void wrong_plans(void)
     refuse(PLAN("{}"), "plan 0: it needs");
     refuse(PLAN("{\"behind\": 1, \"platform\": \"eadr,ddio=on\", \"deviations\": []}"),
            "plan 0: its platform is not explored");
-    refuse(PLAN("{" AT("99999") "\"deviations\": []}"), "plan 0: its platform has no crash point");
+    refuse(PLAN("{" AT("99999") "\"deviations\": []}"), "plan 0: its platform is not judged");
     refuse(PLAN("{" AT("9") "\"deviations\": [{\"question\": 1}]}"), "\"answer\"");
     refuse(PLAN("{" AT("9") "\"deviations\": [{\"question\": 1, \"answer\": 0}, {\"question\": 1, "
                             "\"answer\": 1}]}"),
