@@ -447,10 +447,7 @@ static void count_sent(void *opaque, const struct sg_endpoint *at, bool sent, ui
     *n += sent && !memcmp(at->ip, pair.side[0].at.ip, sizeof(at->ip));
 }
 
-/*
- * With the segments of a link of 1500 octets.  A second passing to TCP would end the first one with
- * PSH, so that the peer sends one more acknowledgement before it has placed the last octets.
- */
+/* With the segments of a link of 1500 octets.  Each passing to TCP has a PSH of its own. */
 static void write_of_64k_goes_to_tcp_at_once(void)
 {
     const struct sg_mem_options net = { .queued = true, .emss = 1448 };
