@@ -72,6 +72,7 @@ check.py       crash images are judged by a checker
 check_lab.py   the lab of a check
 check_image.py     one image of a check, judged again
 check_run.py   checks in several VMs, with a journal
+messages.py    the messages and packets that lost DMA came in
 check_explain.py   what was promised, the least platform of a bug of a check
 again.py       the command that shows a bug again
 check_report.py    bugs of a check: JSON, HTML, JUnit

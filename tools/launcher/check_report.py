@@ -7,7 +7,7 @@ import itertools
 import json
 from html import escape
 
-from . import check_explain, explore, explore_report, pages, plans, verdicts
+from . import check_explain, explore, explore_report, messages, pages, plans, verdicts
 from .check_explain import Explainer
 from .errors import LabError
 from .explored import load
@@ -15,6 +15,7 @@ from .explored import load
 RESULT, JUNIT, MINIMAL = "check.json", "check-junit.xml", "minimal.json"
 STATE = "state"  # the kind of a bug that --compare finds
 IMAGES_MAX = 20  # images that a bug lists
+MESSAGES_MAX = 5  # messages that the text names, of neighbours
 WHAT = {
     "bug": "the checker ended with status %s",
     "hang": "the checker did not end",
@@ -59,6 +60,13 @@ def lost_of(occurrence):
     for each in occurrence.get("deviations", ()):
         numbers |= {n for n in each.get("lost") or () if isinstance(n, int)}
     return numbers
+
+
+def events_of(explored, numbers):
+    """{number: event} of the target's trace, with names of functions, messages and packets."""
+    events = plans.events(explored.trace(), numbers, explored.symbols())
+    messages.name(explored, events)
+    return events
 
 
 def cause(occurrence, events):
@@ -109,10 +117,12 @@ def _bug(number, members, events, minimal, marks, done):
     }
 
 
+EVENT = ("number", "kind", "addr", "len", "message", "packets")
+
+
 def event_row(event):
-    return {name: event[name] for name in ("number", "kind", "addr", "len") if name in event} | {
-        "issuer": plans.issuer(event)
-    }
+    found = {name: event[name] for name in EVENT if name in event}
+    return {**found, "issuer": plans.issuer(event)}
 
 
 def _root(members, events, minimal):
@@ -138,7 +148,7 @@ def bugs(found, explored, minimal, marks=None, done=None):
     have one cause are one."""
     found = [[each] for each in found]
     numbers = set().union(*(lost_of(each[0][3]) for each in found))
-    events = plans.events(explored.trace(), numbers, explored.symbols())
+    events = events_of(explored, numbers)
     groups = _groups(found, lambda members: cause(members[0][3], events))
     groups = _groups(groups, lambda members: _root(members, events, minimal))
     groups.sort(key=lambda members: min(each[3]["behind"] for each in members))
@@ -215,6 +225,24 @@ def lost_lines(rows):
         if places:
             text += ", from address %#x on" % places[0]
         yield text + ": " + issuer
+        yield from _message_lines(group)
+
+
+def _message_lines(rows):
+    """The messages of lost placements: each once, however many segments it has."""
+    texts = [message_text(row) for row in rows if "message" in row]
+    texts = list(dict.fromkeys(texts))
+    yield from ("  " + text for text in texts[:MESSAGES_MAX])
+    if len(texts) > MESSAGES_MAX:
+        yield "  and %d more messages" % (len(texts) - MESSAGES_MAX)
+
+
+def message_text(row):
+    """The message of a lost store in words, and its packets; "" if it has none."""
+    if "message" not in row:
+        return ""
+    numbers = " or ".join(map(str, row.get("packets", ())))
+    return messages.text(row["message"]) + (", packet " + numbers if numbers else "")
 
 
 def lines(found):
@@ -327,7 +355,10 @@ def section(found):
         parts.append(
             "<table>%s</table>"
             % "".join(
-                _row(each["number"], each["kind"], each["issuer"], hex(each.get("addr", 0)))
+                _row(
+                    *(each["number"], each["kind"], each["issuer"]),
+                    *(hex(each.get("addr", 0)), message_text(each)),
+                )
                 for each in lost
             )
         )

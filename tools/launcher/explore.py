@@ -129,6 +129,8 @@ def complete(out, base, source, symbols):
         "options": list(source["options"]),
         "symbols": [os.path.relpath(program, out) for program in source["symbols"]],
     }
+    if source.get("capture"):
+        result["source"]["capture"] = os.path.relpath(source["capture"], out)
     write(out / RESULT, json.dumps(result, indent=1) + "\n")
     write(out / PAGE, explore_report.page(result))
     write(out / JUNIT, explore_report.junit(result))

@@ -219,6 +219,12 @@ class Explored:
         paths = found.get("symbols") if isinstance(found, dict) else None
         return [self.folder / each for each in paths or () if (self.folder / each).is_file()]
 
+    def capture(self):
+        """The capture that `crash explore` was given, or None if there is none any more."""
+        found = self.result.get("source")
+        name = found.get("capture") if isinstance(found, dict) else None
+        return self.folder / name if name and (self.folder / name).is_file() else None
+
     def events(self):
         """How many events the target's trace has, or 0."""
         rows = [each for each in self.result.get("traces") or () if isinstance(each, dict)]

@@ -92,11 +92,15 @@ def marks(trace):
 
 
 def issuer(event):
-    """Who made a store, in words."""
+    """Who made a store, in words; of a message not which one, so that all of a kind are alike."""
     if "symbol" in event:
         return "the store by " + event["symbol"]
     if "at" in event and "root" in event:
         return "the store at %#x" % event["at"]
+    if "message" in event:
+        what = "the response to the %s" if event["message"]["response"] else "the %s"
+        where = event["message"]["machine"], event["qpn"]
+        return "%s of %s, in QP %d" % (what % event["message"]["opcode"], *where)
     words = [str(event.get("kind", "an event"))]
     words += ["%s=%s" % (name, event[name]) for name in ("qpn", "opcode") if name in event]
     return " ".join(words)

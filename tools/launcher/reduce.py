@@ -143,7 +143,7 @@ class Reducer:
 def with_events(explored, one):
     """Adds the lost stores, with their issuers."""
     numbers = check_report.lost_of(one)
-    events = plans.events(explored.trace(), numbers, explored.symbols())
+    events = check_report.events_of(explored, numbers)
     rows = [check_report.event_row(events[n]) for n in sorted(numbers) if n in events]
     return dict(one, lost=rows)
 
