@@ -114,6 +114,7 @@ void rr_client_close(struct rr_client *c)
 static void reset(struct rr_client *c)
 {
     c->hold = c->ours = c->own_calls = false;
+    c->connections++;
     c->calls = c->replies = 0;
     c->most_open = c->reverses = 0;
     c->grant = c->grant_before = 1;

@@ -71,8 +71,9 @@ struct rr_client {
     struct rr_responder *codec;
     struct rr_upstream *upstream;
     uint32_t call_threshold;
-    bool over; /* there is no connection, it has ended, or there is no upstream */
-    bool ours; /* we have ended it, and the verdict says why */
+    unsigned connections; /* so far */
+    bool over;            /* there is no connection, it has ended, or there is no upstream */
+    bool ours;            /* we have ended it, and the verdict says why */
 
     GQueue open;      /* of struct rr_pending, oldest first */
     uint64_t calls;   /* that came */
@@ -179,7 +180,9 @@ struct rr_pending *rr_client_victim(struct rr_client *c,
                                     bool (*wants)(const struct rr_client *c,
                                                   const struct rr_pending *p),
                                     const char *what);
-/* Relays for the time of silence; false: the connection ended (rr_client_lost()). */
+/* Relays for the time of silence; false: the connection ended. */
+bool rr_client_stays(struct rr_client *c);
+/* Likewise, and that breaks the case's rule (rr_client_lost()). */
 bool rr_client_quiet(struct rr_client *c);
 /*
  * After the time of silence, in which Calls come that were under way, another Call must come; a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What no sound server sends.  The Calls that serve here have no chunks: a client that ends such a
+ * What no sound server sends.  Most Calls that serve here have no chunks: a client that ends such a
  * Call, which it should not, has then nothing to lose, and the sound Reply that follows answers
  * nothing.
  *
@@ -130,6 +130,60 @@ static void dropped(struct rr_client *c)
     }
 }
 
+/* What is changed in the first segment of a returned Write chunk. */
+enum altered { ALTERED_HANDLE, ALTERED_OFFSET, ALTERED_LENGTH };
+
+static const char *alter(struct rr_segment *back, const struct rr_segment *offered, unsigned what)
+{
+    switch (what) {
+    case ALTERED_HANDLE:
+        back->handle ^= 1;
+        return "a Write chunk with another handle";
+    case ALTERED_OFFSET:
+        back->offset += 4;
+        return "a Write chunk with another offset";
+    default:
+        back->length = offered->length + 4;
+        return "a Write chunk that is longer than the offered one";
+    }
+}
+
+/*
+ * The result is in the Write chunk, but the Reply does not return the chunk that was offered.  The
+ * sound Reply follows; nothing is written again, because a client that has taken the first Reply
+ * has its memory back.
+ */
+static void altered(struct rr_client *c)
+{
+    struct rr_pending *p = rr_client_victim(c, rr_has_result, "Call with a Write chunk");
+    g_autoptr(GByteArray) sound = g_byte_array_new();
+    struct rr_header *h = &c->message;
+    const char *what;
+    size_t len;
+
+    if (!p) {
+        return;
+    }
+    if (!rr_client_build(c, p, &len)) {
+        rr_client_lost(c);
+        return;
+    }
+    g_byte_array_append(sound, c->codec->send.octets, (guint)len);
+    sg_assert(rr_header_parse(sg_span_of(sound->data, len), h) == RR_OK && h->chunks);
+    what = alter(&h->segment[h->chunk[0].first], &p->call.segment[p->call.chunk[0].first], c->arg);
+    if (!rr_client_send_message(c, h, sg_span_of(sound->data + h->len, len - h->len), what)) {
+        rr_client_lost(c);
+    } else if (rr_client_quiet(c)) {
+        if (rr_client_send(c, sg_span_of(sound->data, len), "the sound Reply")) {
+            rr_client_granted(c, c->credits);
+            rr_client_forget(c, p);
+            rr_client_goes_on(c, false);
+        } else {
+            rr_client_lost(c);
+        }
+    }
+}
+
 /* RDMA_ERROR: the Call has failed, and the client does not answer. */
 static void failed(struct rr_client *c)
 {
@@ -169,6 +223,12 @@ static const struct rr_client_case cases[] = {
     DROPPED("client-read-list", RPC_37, BAD_READ_LIST, "a Reply with a Read list is dropped"),
     DROPPED("client-nomsg", RPC_37, BAD_NOMSG, "RDMA_NOMSG without a message is dropped"),
     DROPPED("client-other-chunk", RPC_37, BAD_CHUNKS, "a chunk that nobody offered is dropped"),
+    { "client-other-handle", "an offered chunk with another handle is dropped", RPC_37, altered,
+      .arg = ALTERED_HANDLE },
+    { "client-other-offset", "an offered chunk with another offset is dropped", RPC_37, altered,
+      .arg = ALTERED_OFFSET },
+    { "client-longer-chunk", "an offered chunk that got longer is dropped", RPC_37, altered,
+      .arg = ALTERED_LENGTH },
     DROPPED("client-no-message", RPC_37, BAD_BODY, "RDMA_MSG without an RPC message is dropped"),
     DROPPED("client-msgp", RPC_41, BAD_MSGP, "RDMA_MSGP is dropped"),
     DROPPED("client-done", RPC_42, BAD_DONE, "RDMA_DONE is dropped"),

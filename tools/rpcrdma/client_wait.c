@@ -81,16 +81,21 @@ struct rr_pending *rr_client_victim(struct rr_client *c,
     return c->victim;
 }
 
-bool rr_client_quiet(struct rr_client *c)
+bool rr_client_stays(struct rr_client *c)
 {
     gint64 end = deadline(c, c->o->quiet_ms);
 
     do {
         if (rr_client_turn(c, RR_CLIENT_TURN_MS) == RR_EVENT_CLOSED) {
-            return rr_client_lost(c);
+            return false;
         }
     } while (rr_client_now(c) < end);
     return true;
+}
+
+bool rr_client_quiet(struct rr_client *c)
+{
+    return rr_client_stays(c) || rr_client_lost(c);
 }
 
 /* The connection has ended: is there another one? */

@@ -82,7 +82,7 @@ static void expect_all(const struct rr_requester_settings *settings)
     T_SHOWS("RPC-31") {
         T_EQ_INT(n.wrong, 0);
     }
-    T_EQ_INT(n.dropped, 17); /* one for each message that is not sound */
+    T_EQ_INT(n.dropped, 20); /* one for each message that is not sound */
     T_EQ_INT(n.back, 11);    /* Calls to the client */
     T_TRUE(n.answered >= 200);
     g_string_free(book.out, true);
@@ -182,6 +182,39 @@ static bool is_full(const struct liar *l, struct sg_span message)
     return message.len == 4096 || message.len == 1024;
 }
 
+/* The first segment that each Call offers, by the XID's low bits. */
+enum { OFFERS = 64 };
+static struct rr_segment offers[OFFERS];
+
+static void notes_offer(struct liar_message *m)
+{
+    offers[m->h.xid % OFFERS] = m->h.segments ? m->h.segment[0] : (struct rr_segment){ 0 };
+}
+
+static bool other_segment(const struct liar *l, struct sg_span message)
+{
+    const struct rr_segment *offer;
+
+    if (is_call(message) || parse(message) != RR_OK || !seen.segments) {
+        return false;
+    }
+    offer = &offers[seen.xid % OFFERS];
+    return offer->handle != seen.segment[0].handle || offer->offset != seen.segment[0].offset ||
+           offer->length < seen.segment[0].length;
+}
+
+/* A Reply whose verifier has octets: it begins behind XID, message type and status. */
+static bool has_verifier(const struct liar *l, struct sg_span message)
+{
+    const uint8_t *len;
+
+    if (is_call(message) || parse(message) != RR_OK || seen.proc != RR_MSG) {
+        return false;
+    }
+    len = sg_span_get(message, seen.len + 16, 4);
+    return len && sg_get_be32(len);
+}
+
 static void twice(struct liar_message *m)
 {
     m->twice = m->h.proc == RR_MSG && !m->h.reads && !m->h.segments && m->rest_len == 40;
@@ -274,6 +307,12 @@ static void forgets_private_data(struct liar_message *m)
     too_long(m);
 }
 
+#define OFFER_LIE(id, reaction) \
+    { .name = "other_segment",  \
+      .case_id = id,            \
+      .rule = RPC_37,           \
+      .sends = notes_offer,     \
+      .reaction = other_segment }
 #define LIE(id, rule_id, how, what) { .name = #what, .case_id = id, .rule = rule_id, .how = what }
 
 static const struct lie lies[] = {
@@ -310,6 +349,12 @@ static const struct lie lies[] = {
     LIE("client-read-list", RPC_37, answers, unsound),
     LIE("client-nomsg", RPC_37, answers, unsound),
     LIE("client-other-chunk", RPC_37, answers, unsound),
+    OFFER_LIE("client-other-handle", answers),
+    OFFER_LIE("client-other-handle", ends),
+    OFFER_LIE("client-other-offset", answers),
+    OFFER_LIE("client-other-offset", stops),
+    OFFER_LIE("client-longer-chunk", answers),
+    OFFER_LIE("client-longer-chunk", ends),
     LIE("client-no-message", RPC_37, answers, unsound),
     LIE("client-no-message", RPC_37, stops, unsound),
     LIE("client-msgp", RPC_25, answers, unsound),
@@ -332,12 +377,12 @@ static const struct lie lies[] = {
     LIE("client-reverse-many", RPC_03, receives, one_call_at_a_time),
 };
 
-static void expect_noticed(const struct lie *lie)
+/* One case, against that lie; v->log is the caller's to free. */
+static void run_against(const struct lie *lie, struct rr_verdict *v)
 {
     struct rr_requester_settings settings = rr_requester_defaults();
     struct rr_client client;
     struct rr_client_options options;
-    struct rr_verdict v;
     struct client c;
 
     T_CONTEXT("%s, case %s", lie->name, lie->case_id);
@@ -348,7 +393,16 @@ static void expect_noticed(const struct lie *lie)
     client.o = &options;
     g_queue_init(&client.open);
     T_NOT_NULL(rr_client_case_of(lie->case_id));
-    rr_run_client_case(&client, rr_client_case_of(lie->case_id), &v);
+    rr_run_client_case(&client, rr_client_case_of(lie->case_id), v);
+    rr_client_close(&client);
+    rr_client_loopback_clear(&c.loopback);
+}
+
+static void expect_noticed(const struct lie *lie)
+{
+    struct rr_verdict v;
+
+    run_against(lie, &v);
     if (!rr_found(&v.findings, lie->rule)) {
         for (unsigned i = 0; i < v.findings.count; i++) {
             printf("# %s: %s\n", rr_rule(v.findings.found[i].rule)->id, v.findings.found[i].text);
@@ -359,8 +413,23 @@ static void expect_noticed(const struct lie *lie)
         T_TRUE(rr_found(&v.findings, lie->rule));
     }
     g_string_free(v.log, true);
-    rr_client_close(&client);
-    rr_client_loopback_clear(&c.loopback);
+}
+
+/* Whom the verifier drives away does not show what it does with a full Reply. */
+static void verifier__is_no_threshold(void)
+{
+    static const char *const ids[] = { "client-full-reply", "client-full-reply-1024" };
+
+    for (size_t i = 0; i < SG_ARRAY_SIZE(ids); i++) {
+        struct lie lie = { .name = "has_verifier", .case_id = ids[i], .ends = has_verifier };
+        struct rr_verdict v;
+
+        run_against(&lie, &v);
+        T_EQ_INT(v.findings.count, 0);
+        T_EQ_STR(v.trouble, "");
+        T_TRUE(g_str_has_prefix(v.skipped, "the client ends the connection at a verifier of "));
+        g_string_free(v.log, true);
+    }
 }
 
 static void cases__notice_each_error(void)
@@ -491,6 +560,7 @@ static const struct t_case cases[] = {
     { "our requester keeps all rules", self__keeps_all_rules },
     { "also with other settings", self__other_settings },
     { "each error of a client is noticed", cases__notice_each_error },
+    { "a client that takes no verifier is not judged by one", verifier__is_no_threshold },
     { "each case can fail", cases__all_can_fail },
     { "garbage, floods and sudden ends are bounded", garbage__is_bounded },
     { "no client is no breach", no_client__is_no_breach },
