@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rpcrdma check server HOST[:PORT] [OPTION]...: examines a server.
+ * rpcrdma check server HOST[:PORT]|nfs://HOST[:PORT] [OPTION]...: examines a server.
  * rpcrdma check client [OPTION]...: waits for clients, and examines them.
  * rpcrdma check self [OPTION]...: examines our own responder and requester, in this process and
  *   without RDMA.
@@ -244,9 +244,41 @@ static int misplaced(const struct rr_check_arguments *a, const char *side)
     return STATUS_FINE;
 }
 
+/* nfs://HOST[:PORT] is HOST[:PORT] with the program nfs.  NULL, or what is wrong with it. */
+static char *read_url(struct rr_check_arguments *a, char **target)
+{
+    static const char nfs[] = "nfs://";
+    char *path;
+
+    if (!strstr(*target, "://")) {
+        return NULL;
+    }
+    if (!g_str_has_prefix(*target, nfs)) {
+        return g_strdup_printf("%s is neither HOST[:PORT] nor nfs://HOST[:PORT]", *target);
+    }
+    if (a->program && strcmp(a->program, "nfs") != 0) {
+        return g_strdup_printf("%s has the program nfs; leave out --program %s", *target,
+                               a->program);
+    }
+    path = strchr(*target + strlen(nfs), '/');
+    if (path && path[1]) {
+        return g_strdup_printf("%s: leave out %s; --file names a file in the root of the export",
+                               *target, path);
+    }
+    if (path) {
+        *path = '\0';
+    }
+    *target += strlen(nfs);
+    g_free(a->program);
+    a->program = g_strdup("nfs");
+    return NULL;
+}
+
 static int dispatch(struct rr_check_arguments *a, int argc, char **argv)
 {
-    g_autofree char *text = wrong(a);
+    bool server = argc == 3 && strcmp(argv[1], "server") == 0;
+    g_autofree char *error = server ? read_url(a, &argv[2]) : NULL;
+    g_autofree char *text = error ? g_steal_pointer(&error) : wrong(a);
 
     if (text) {
         return trouble("%s", text);
@@ -254,7 +286,7 @@ static int dispatch(struct rr_check_arguments *a, int argc, char **argv)
     if (argc > 1 && misplaced(a, argv[1])) {
         return STATUS_TROUBLE;
     }
-    if (argc == 3 && strcmp(argv[1], "server") == 0) {
+    if (server) {
         return check_server(a, argv[2]);
     }
     if (argc == 2 && strcmp(argv[1], "client") == 0) {

@@ -154,6 +154,11 @@ static void check__arguments(void)
     expect("check self --rules 08", 2, "--rules takes rfc8166, 07 or 06, not 08");
     expect("check self --wait 0", 2, "--wait and --quiet take 1 to 600000 milliseconds");
     expect("check server :20049", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
+    expect("check server nfs://", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
+    expect("check server nfs://a:0", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
+    expect("check server nfs://a/b", 2, "leave out /b; --file names a file in the root");
+    expect("check server http://a", 2, "http://a is neither HOST[:PORT] nor nfs://HOST[:PORT]");
+    expect("check server nfs://a --program echo", 2, "leave out --program echo");
     expect("check server a:0", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
     expect("check server [::1", 2, "is no HOST, HOST:PORT or [ADDRESS]:PORT");
     expect("check self --private-data f6a", 2, "--private-data takes 1 to 148 octets as hex");
@@ -266,6 +271,8 @@ static void check__self(void)
 /* Nobody listens at that port; without an RDMA device there is not even a connection manager. */
 static void check__no_server(void)
 {
+    expect("check server nfs://127.0.0.1:1 --case null", 3, "cannot judge: no connection: ");
+    expect("check server nfs://127.0.0.1:1/ --case null --file f", 3, "no connection: ");
     expect("check server 127.0.0.1:1 --case null", 3, "cannot judge: no connection: ");
     expect("check server 127.0.0.1:1 --tap --case null", 3, "not ok 1 - null");
     expect("call 127.0.0.1:1", 2, "rpcrdma: no connection: ");
