@@ -21,7 +21,7 @@ REPEATS = 4
 TIMEO = ",timeo=150"
 ECHO_PORT, JUDGE_PORT = 20050, 20051
 # These need memory windows of type 2, which siw does not have.
-NO_WINDOWS = {"private-invalidation"}
+NO_WINDOWS = {"private-invalidation", "private-invalidation-xid"}
 SERVE = (
     "mkdir -p /srv/export\nmount -t tmpfs -o size=16M tmpfs /srv/export\n"
     "head -c 40000 /dev/urandom > /srv/export/checked\n"
