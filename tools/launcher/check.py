@@ -119,22 +119,26 @@ def _place(folder, one):
     return Path(folder) / ("%s-%o" % (one["sha256"], one["mode"]))
 
 
-def saved(folder):
-    """The Checker that save() wrote, or None."""
+def restored(found, copies):
+    """The Checker of its settings(), whose copied programs are these."""
+    return Checker(
+        found["script"],
+        found["setup"],
+        copies,
+        timeout=found["timeout"],
+        memory=found["memory"],
+        cpus=found["cpus"],
+        vm_arguments=found["vm-arguments"],
+    )
+
+
+def saved(folder, restore=restored):
+    """The Checker that save() wrote, or None.  restore: makes it of its settings."""
     found = load(Path(folder) / FILE, "crash check")
     if found is None:
         return None
     try:
-        copies = [(_place(folder, one), one["path"]) for one in found["copies"]]
-        keys = ("timeout", "memory", "cpus")
-        settings = {key: found[key] for key in keys}
-        return Checker(
-            found["script"],
-            found["setup"],
-            copies,
-            vm_arguments=found["vm-arguments"],
-            **settings,
-        )
+        return restore(found, [(_place(folder, one), one["path"]) for one in found["copies"]])
     except (KeyError, TypeError):
         raise LabError("%s is not what crash check writes" % (Path(folder) / FILE))
 
@@ -256,8 +260,14 @@ class Judges:
     """The lab of a command, which begins when it is needed; use with `with`."""
 
     def __init__(self, explored, checker, platform, jobs, say, reads=False):
-        self._make = lambda: CheckLab(explored.extents, platform, checker, jobs, say, reads)
+        self.explored, self.checker, self.platform = explored, checker, platform
+        self.jobs, self.say, self.reads = jobs, say, reads
         self._lab = None
+
+    def make(self):
+        """The lab, which has not begun."""
+        one = self.explored.extents, self.platform, self.checker
+        return CheckLab(*one, self.jobs, self.say, self.reads)
 
     def __enter__(self):
         return self
@@ -268,7 +278,7 @@ class Judges:
 
     def get(self):
         if not self._lab:
-            self._lab = self._make().__enter__()
+            self._lab = self.make().__enter__()
         return self._lab
 
 

@@ -31,19 +31,24 @@ WHAT = {
 # -- findings: (verdict, status, unit, occurrence, line of the journal)
 
 
-def _key(unit):
+def key_of(unit):
     return verdicts.key_of({"image": unit.image, "promises": unit.promises})
+
+
+def _deviations(one):
+    """How many deviations an occurrence has; what is not listed is guessed from its plan."""
+    return len(one.get("deviations", one["plan"].split()))
 
 
 def _smallest(occurrences):
     """The occurrence with the fewest deviations; of several, the first."""
-    return min(occurrences, key=lambda one: len(one.get("deviations", one["plan"].split())))
+    return min(occurrences, key=_deviations)
 
 
 def findings(units, done, marks=None):
     """All that is bad."""
     for unit in units:
-        one = done.get(_key(unit))
+        one = done.get(key_of(unit))
         if not one:
             continue
         if one["verdict"] in verdicts.BUGS:
@@ -81,22 +86,25 @@ def cause(occurrence, events):
     return ["plan " + occurrence["plan"]]
 
 
-def _example(members):
+def example_of(members):
     """The finding with the fewest deviations; of several, the first."""
-    return min(members, key=lambda x: (len(x[3].get("deviations", ())), x[3]["behind"], x[2].image))
+    return min(members, key=lambda x: (_deviations(x[3]), x[3]["behind"], x[2].image))
+
+
+def platforms_of(members):
+    """All platforms on which findings are."""
+    rows = [one["platforms"] for each in members for one in each[2].occurrences]
+    return sorted({name for row in rows for name in row})
 
 
 def _bug(number, members, events, minimal, marks, done):
-    verdict, status, unit, occurrence, line = _example(members)
-    where = sorted(
-        {name for each in members for one in each[2].occurrences for name in one["platforms"]}
-    )
+    verdict, status, unit, occurrence, line = example_of(members)
     return {
         "number": number,
         "verdict": verdict,
         "status": status,
         "images": len({each[2].image for each in members}),
-        "platforms": where,
+        "platforms": platforms_of(members),
         "example": {
             "image": unit.image,
             "promises": unit.promises,
@@ -111,7 +119,7 @@ def _bug(number, members, events, minimal, marks, done):
             "output": line["output"],
         },
         "all-images": sorted({each[2].image for each in members})[:IMAGES_MAX],
-        "minimal": minimal.get(_key(unit)),
+        "minimal": minimal.get(key_of(unit)),
         "allowed": marks.allowed(occurrence["behind"], done) if verdict == STATE else None,
         "step": marks.step(occurrence["behind"]) if verdict == STATE else None,
     }
@@ -125,15 +133,6 @@ def event_row(event):
     return {**found, "issuer": plans.issuer(event)}
 
 
-def _root(members, events, minimal):
-    """The cause of a group: that of its minimal example, if it has one."""
-    example = _example(members)
-    small = minimal.get(_key(example[2]))
-    if small and small["lost"]:
-        return sorted({each["issuer"] for each in small["lost"]})
-    return cause(example[3], events)
-
-
 def _groups(found, cause_of):
     """Findings with one verdict, status and cause, as lists."""
     groups = {}
@@ -143,17 +142,61 @@ def _groups(found, cause_of):
     return list(groups.values())
 
 
-def bugs(found, explored, minimal, marks=None, done=None):
-    """Groups findings: one bug for each verdict, status and cause.  Groups whose minimal examples
-    have one cause are one."""
-    found = [[each] for each in found]
-    numbers = set().union(*(lost_of(each[0][3]) for each in found))
-    events = events_of(explored, numbers)
-    groups = _groups(found, lambda members: cause(members[0][3], events))
-    groups = _groups(groups, lambda members: _root(members, events, minimal))
+def grouped(found, minimal, cause_of, root_of):
+    """[(cause, findings)]: one for each verdict, status and cause.  Groups whose minimal examples
+    have one cause are one.
+
+    cause_of(occurrence), root_of(minimal example): in words; the latter may have none."""
+
+    def root(members):
+        example = example_of(members)
+        small = minimal.get(key_of(example[2]))
+        return (small and root_of(small)) or cause_of(example[3])
+
+    groups = _groups([[each] for each in found], lambda members: cause_of(members[0][3]))
+    groups = _groups(groups, root)
     groups.sort(key=lambda members: min(each[3]["behind"] for each in members))
-    rows = [_bug(n, members, events, minimal, marks, done) for n, members in enumerate(groups, 1)]
-    return [dict(row, cause=_root(x, events, minimal)) for row, x in zip(rows, groups)]
+    return [(root(members), members) for members in groups]
+
+
+def bugs(found, explored, minimal, marks=None, done=None):
+    """The bugs of findings."""
+    found = list(found)
+    numbers = set().union(*(lost_of(each[3]) for each in found))
+    events = events_of(explored, numbers)
+
+    def root_of(small):
+        return sorted({each["issuer"] for each in small["lost"]})
+
+    groups = grouped(found, minimal, lambda one: cause(one, events), root_of)
+    return [
+        dict(_bug(n, members, events, minimal, marks, done), cause=words)
+        for n, (words, members) in enumerate(groups, 1)
+    ]
+
+
+def tally(units, done):
+    """(lines of the journal about these units, {verdict: how many})."""
+    checked = [done[key_of(unit)] for unit in units if key_of(unit) in done]
+    return checked, {
+        name: sum(one["verdict"] == name for one in checked) for name in verdicts.VERDICTS
+    }
+
+
+def notes_of(units, checked, counts, what="image"):
+    """Why the verdict is less than it seems."""
+    notes = []
+    if len(units) > len(checked):
+        notes.append("%d %ss have not been checked." % (len(units) - len(checked), what))
+    if counts["unsteady"]:
+        notes.append(
+            "%d %ss were judged differently when checked twice." % (counts["unsteady"], what)
+        )
+    if counts["failed"]:
+        notes.append("%d checks failed, so there is no verdict." % counts["failed"])
+    if checked and not counts["good"] and not counts["unsteady"]:
+        notes.append("No %s is good, so the checker may be wrong." % what)
+    return notes
 
 
 def result(explored, checker, selection, done, marks=None, more=None):
@@ -161,28 +204,18 @@ def result(explored, checker, selection, done, marks=None, more=None):
 
     more: what --reads or --nested found besides, by its name; its notes join the result's."""
     units = selection.mine
-    checked = [done[_key(unit)] for unit in units if _key(unit) in done]
-    counts = {name: sum(one["verdict"] == name for one in checked) for name in verdicts.VERDICTS}
+    checked, counts = tally(units, done)
     minimal = load(explored.folder / MINIMAL, "crash check") or {}
     found = bugs(findings(units, done, marks), explored, minimal, marks, done)
     explainer = Explainer(explored)
     found = [explainer.image(bug) for bug in found]
-    missing = len(units) - len(checked)
     more = explainer.more(more or {})
     parts = list(more.values())
-    doubt = missing + counts["failed"] + counts["unsteady"]
+    doubt = len(units) - len(checked) + counts["failed"] + counts["unsteady"]
     doubt += sum(part.get("doubt", 0) for part in parts)
     bad = found or any(part.get("bugs") for part in parts)
     verdict = "bugs" if bad else "none" if doubt or not checked else "good"
-    notes = []
-    if missing:
-        notes.append("%d images have not been checked." % missing)
-    if counts["unsteady"]:
-        notes.append("%d images were judged differently when checked twice." % counts["unsteady"])
-    if counts["failed"]:
-        notes.append("%d checks failed, so there is no verdict." % counts["failed"])
-    if checked and not counts["good"] and not counts["unsteady"]:
-        notes.append("No image is good, so the checker may be wrong.")
+    notes = notes_of(units, checked, counts)
     for part in parts:
         notes += part["notes"]
     return {
@@ -425,6 +458,16 @@ def junit(found, what="images"):
             "\n".join(cases),
         )
     )
+
+
+def show(found, lines_of, as_json):
+    """Prints a result, as JSON or as text; returns the exit status."""
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        for line in lines_of(found):
+            print(line)
+    return {"good": explore.GOOD, "bugs": explore.BUGS}.get(found["verdict"], explore.NO_VERDICT)
 
 
 def write(folder, found, explored_folder=None):

@@ -122,27 +122,17 @@ def _judged(args, explored, checker, selection, marks, done, quiet, more):
         if reduce.reduce_all(explored, checker, selection, found, marks, done, quiet):
             found = check_report.result(explored, checker, selection, done, marks, more)
     if args.shard:  # the files of results are those of all shards
-        status = _show(args, found)
+        status = check_report.show(found, check_report.lines, args.json)
         parts = sum(part.get("doubt", 0) for part in more.values())
         empty = status == check.NO_VERDICT and not selection.mine and not parts
         return check.GOOD if empty else status
     return _end(args, explored.folder, found)
 
 
-def _show(args, found):
-    """Prints a result; returns the exit status."""
-    if args.json:
-        print(json.dumps(found, indent=1))
-    else:
-        for line in check_report.lines(found):
-            print(line)
-    return {"good": check.GOOD, "bugs": check.BUGS}.get(found["verdict"], check.NO_VERDICT)
-
-
 def _end(args, folder, found, explored_folder=None):
     """Writes and prints a result; returns the exit status."""
     check_report.write(folder, found, explored_folder)
-    status = _show(args, found)
+    status = check_report.show(found, check_report.lines, args.json)
     say("results are in %s, the report is %s" % (folder, folder / "report.html"))
     return status
 

@@ -403,12 +403,4 @@ def unpack(path, folder):
 def _checker(head, folder):
     one = head["checker"]
     copies = [(folder / check.FOLDER / str(i), x["path"]) for i, x in enumerate(one["copies"])]
-    return check.Checker(
-        one["script"],
-        one["setup"],
-        copies,
-        timeout=one["timeout"],
-        memory=one["memory"],
-        cpus=one["cpus"],
-        vm_arguments=one["vm-arguments"],
-    )
+    return check.restored(one, copies)

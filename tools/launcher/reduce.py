@@ -10,7 +10,6 @@ import json
 from . import check_report, explore, plans, verdicts
 from .check_lab import CheckLab
 from .check_run import check_unit
-from .errors import LabError
 from .explored import Unit, load, promise_line
 
 ROUNDS_MAX = 200
@@ -54,7 +53,7 @@ def ddmin(items, bad_ones):
 
 
 class Reducer:
-    """Makes a bug's example smaller with a VM that checks.
+    """Makes a bug's example smaller with a VM that checks.  pairs_reduce.py has one for two VMs.
 
     vm.check is that of CheckerVM; promises: lines of text if the checker gets them."""
 
@@ -64,6 +63,37 @@ class Reducer:
         self.outer = None  # of an image of a recovery: the occurrence that was recovered
         self.checks, self.platform = 0, None
         self.known = {}  # deviations to (occurrence, bad)
+
+    def can_make(self):
+        """Whether the traces are there that images are made of."""
+        return bool(self.explored.traces())
+
+    def items(self, example):
+        """The deviations of an example; None if they are not listed."""
+        return example["deviations"]
+
+    def _wanted(self, example, items):
+        """The plan with these deviations in place of the example's."""
+        early = example.get("arrivals", ())
+        return plans.plan(example["behind"], self.platform, items, early)
+
+    def _make(self, wanted):
+        """The occurrences of plans; None for one that cannot be made."""
+        return plans.make_each(self.explored, wanted)
+
+    def _minimal(self, occurrence, found):
+        """What becomes of the bug's member `minimal`."""
+        return {
+            "image": occurrence["image"],
+            "platform": self.platform,
+            "deviations": occurrence.get("deviations", found),
+            "behind": occurrence["behind"],
+            "plan": occurrence["plan"],
+        }
+
+    def with_events(self, one):
+        """Adds the lost stores, with their issuers."""
+        return with_events(self.explored, one)
 
     def _is_bad(self, occurrence, bug):
         number = bug["example"]["promises"]
@@ -80,12 +110,10 @@ class Reducer:
 
     def _try(self, tries, bug):
         """Whether each list of deviations makes an image that is as bad."""
-        keys = [tuple((each["question"], each["answer"]) for each in one) for one in tries]
+        keys = [_key(one) for one in tries]
         new = [i for i, key in enumerate(keys) if key not in self.known]
         new = [i for i in new if keys[i] not in {keys[k] for k in new if k < i}]
-        example = bug["example"]
-        early = example.get("arrivals", ())
-        wanted = [plans.plan(example["behind"], self.platform, tries[i], early) for i in new]
+        wanted = [self._wanted(bug["example"], tries[i]) for i in new]
         if wanted:
             made = self._make(wanted)
             for i, occurrence in zip(new, made):
@@ -93,79 +121,58 @@ class Reducer:
                 self.known[keys[i]] = (occurrence, bad)
         return [self.known[key][1] for key in keys]
 
-    def _make(self, wanted):
-        """The occurrences of plans; None for one whose answers do not exist any more, because an
-        answer before them is another now."""
-        try:
-            made = plans.make(self.explored, wanted)
-            if len(made) == len(wanted):
-                return made
-        except LabError:
-            if len(wanted) == 1:
-                return [None]
-        return [self._make([each])[0] for each in wanted]
-
     def _again(self, example):
-        """The platform on which the example's plan makes its image again, or None: an occurrence
-        has the plan of one of its platforms only."""
-        for platform in example["platforms"]:
-            wanted = plans.plan(
-                example["behind"], platform, example["deviations"], example.get("arrivals", ())
-            )
-            occurrence = self._make([wanted])[0]
+        """Takes the platform on which the example's plan makes its image again: an occurrence has
+        the plan of one of its platforms only.  False: there is none."""
+        for self.platform in example["platforms"]:
+            occurrence = self._make([self._wanted(example, self.items(example))])[0]
             if occurrence and occurrence["image"] == example["image"]:
-                return platform
-        return None
+                return True
+        return False
 
     def reduce(self, bug):
         """The minimal example of a bug, or None if its image is not made again."""
-        self.known = {}
-        deviations = bug["example"]["deviations"]
-        self.platform = self._again(bug["example"])
-        if not self.platform or not self._try([deviations], bug)[0]:
+        self.known, self.checks = {}, 0
+        items = self.items(bug["example"])
+        if not self._again(bug["example"]) or not self._try([items], bug)[0]:
             return None
-        found, rounds = ddmin(deviations, lambda tries: self._try(tries, bug))
-        key = tuple((each["question"], each["answer"]) for each in found)
-        if key not in self.known:
+        found, rounds = ddmin(items, lambda tries: self._try(tries, bug))
+        if _key(found) not in self.known:
             self._try([found], bug)
-        occurrence = self.known[key][0]
-        return {
-            "image": occurrence["image"],
-            "platform": self.platform,
-            "deviations": occurrence.get("deviations", found),
-            "behind": occurrence["behind"],
-            "plan": occurrence["plan"],
-            "rounds": rounds,
-            "from": len(deviations),
-        }
+        one = self._minimal(self.known[_key(found)][0], found)
+        return {**one, "rounds": rounds, "from": len(items)}
+
+
+def _key(items):
+    """A list of deviations as a key; with two VMs each has its side."""
+    return tuple((each.get("side"), each["question"], each["answer"]) for each in items)
+
+
+def lost_rows(explored, one):
+    """The stores that an occurrence lost, with their issuers."""
+    numbers = check_report.lost_of(one)
+    events = check_report.events_of(explored, numbers)
+    return [check_report.event_row(events[n]) for n in sorted(numbers) if n in events]
 
 
 def with_events(explored, one):
     """Adds the lost stores, with their issuers."""
-    numbers = check_report.lost_of(one)
-    events = check_report.events_of(explored, numbers)
-    rows = [check_report.event_row(events[n]) for n in sorted(numbers) if n in events]
-    return dict(one, lost=rows)
+    return dict(one, lost=lost_rows(explored, one))
 
 
-def reduce_all(explored, checker, selection, found, marks, done, say):
-    """Makes the minimal examples that are missing; returns whether there are new ones."""
-    path = explored.folder / check_report.MINIMAL
+def make_missing(path, bugs, reducer, lab, say):
+    """Makes the minimal examples that the file does not have; returns whether there are new ones.
+
+    lab: returns what judges, for `with`."""
     known = load(path, "crash check") or {}
-    todo = [
-        bug
-        for bug in found["bugs"][:BUGS_MAX]
-        if bug["example"]["deviations"] and not bug["minimal"]
-    ]
+    todo = [bug for bug in bugs[:BUGS_MAX] if reducer.items(bug["example"]) and not bug["minimal"]]
     todo = [bug for bug in todo if key_of(bug) not in known]
-    if not todo or not explored.traces():
+    if not todo or not reducer.can_make():
         return False
-    promises = [promise_line(each) for each in explored.promises()] if selection.promises else None
     say("looking for minimal examples of %d bugs" % len(todo))
-    with CheckLab(explored.extents, selection.platforms[0], checker, 1, say) as judge:
-        vm = judge.start(judge.vms[0])
+    with lab() as judge:
+        reducer.vm = judge.start(judge.vms[0])
         for bug in todo:
-            reducer = Reducer(explored, vm, checker.timeout, promises, marks, done)
             one = reducer.reduce(bug)
             if not one:
                 say("bug %d: its image cannot be made again from its plan" % bug["number"])
@@ -173,11 +180,23 @@ def reduce_all(explored, checker, selection, found, marks, done, say):
                 continue
             say(
                 "bug %d: %d of %d deviations are needed (%d checks)"
-                % (bug["number"], len(one["deviations"]), one["from"], reducer.checks)
+                % (bug["number"], len(reducer.items(one)), one["from"], reducer.checks)
             )
-            known[key_of(bug)] = with_events(explored, one)
+            known[key_of(bug)] = reducer.with_events(one)
             explore.write(path, json.dumps(known, indent=1) + "\n")
     return True
+
+
+def reduce_all(explored, checker, selection, found, marks, done, say):
+    """Makes the minimal examples that are missing; returns whether there are new ones."""
+    promises = [promise_line(each) for each in explored.promises()] if selection.promises else None
+    reducer = Reducer(explored, None, checker.timeout, promises, marks, done)
+
+    def lab():
+        return CheckLab(explored.extents, selection.platforms[0], checker, 1, say)
+
+    path = explored.folder / check_report.MINIMAL
+    return make_missing(path, found["bugs"], reducer, lab, say)
 
 
 def key_of(bug):
