@@ -3,27 +3,23 @@
 """Tests of `crash check --together` with an explorer and with judges that are no machines;
 tests/vm/core/test_crash_both.py has real ones, tests/unit/crash/test_together.c the explorer."""
 import contextlib
-import io
 import json
 import shlex
 import socket
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import cases
 
 sys.dont_write_bytecode = True
-from judges import ADR, EADR, IMAGES, make_explored, occurrence, refused  # noqa: E402
-from launcher import check_pairs, cli, explored, pairs, pairs_lab  # noqa: E402
-from launcher import paths, verdicts  # noqa: E402
+from both import NAMES, PAIRS, Lab, arguments, command, make_pairs, pair  # noqa: E402
+from judges import ADR, IMAGES, refused  # noqa: E402
+from launcher import check, check_pairs, cli, explored, pairs, pairs_lab  # noqa: E402
+from launcher import pairs_report, verdicts  # noqa: E402
 from launcher.checker import Verdict, select  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
 CASES = []
-NAMES = ["alpha", "beta"]
-LINE = {"question": 1, "answer": 0, "what": "line"}
 
 
 def case(function):
@@ -32,114 +28,11 @@ def case(function):
     return function
 
 
-def pair(first, second, platforms=None):
-    return {"images": [first - 1, second - 1], "platforms": platforms or ADR}
-
-
-PAIRS = [pair(1, 1), pair(1, 2), pair(2, 1), pair(2, 2, EADR), pair(3, 3), pair(3, 3, EADR)]
-
-
-def make_pairs(place, rows=None, names=NAMES):
-    """A folder as the explorer leaves it: each side has images 1 to 3, of which 1 loses nothing."""
-    place.mkdir(exist_ok=True)
-    for name, side in zip(names, pairs.SIDES):
-        images = [occurrence(n, ADR + EADR, 0, [LINE] * (n - 1)) for n in (1, 2, 3)]
-        make_explored(place / side, images)
-        found = json.loads((place / side / "images.json").read_text())
-        (place / side / "images.json").write_text(json.dumps({**found, "target": name}))
-        (place / side / "result.json").write_text('{"bugs": [], "not-claimed": []}')
-        promises = [
-            {"acknowledgement": "flush", "machine": "alpha", "event": n, "ranges": []}
-            | {"binds-behind": 10, "binds-behind-other": n}
-            for n in (15, 25)
-        ]
-        (place / side / "promises.json").write_text(json.dumps({"promises": promises}))
-    row = {"intervals": [3, 3], "cuts": "17", "point-pairs": 5, "point-pairs-explored": 4}
-    found = {"version": 1, "machines": names, "seed": "1", "max-pairs": 9}
-    found["platforms"] = [{"platform": name, **row} for name in ADR[:1]]
-    row.update({"point-pairs": 0, "point-pairs-explored": 0})
-    found["platforms"].append({"platform": EADR[0], **row})
-    found.update({"point-pairs-without-images": 0, "point-pairs-contrary": 0})
-    found.update({"image-pairs": "7", "image-pairs-explored": 6})
-    found["pairs"] = PAIRS if rows is None else rows
-    (place / "pairs.json").write_text(json.dumps(found))
-
-
-class Lab:
-    """Stands for PairLab and its VMs: bad is a set of pairs of numbers of images."""
-
-    def __init__(self, bad=(), ends_after=None):
-        self.bad, self.ends_after = bad, ends_after
-        self.vms, self.seen, self.orders = ["both"], [], []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def start(self, _name):
-        return self
-
-    def check(self, images, scripts, inputs, _timeout):
-        if len(self.seen) == self.ends_after:
-            raise KeyboardInterrupt
-        two = tuple(IMAGES.index(Path(image).stem) + 1 for image in images)
-        self.seen.append(two)
-        self.orders.append((scripts, inputs))
-        return Verdict("exit", int(two in self.bad), b"beta: x\n", 8, b"", (1, 1))
-
-
-@contextlib.contextmanager
-def replaced(owner, name, value):
-    before = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield value
-    finally:
-        setattr(owner, name, before)
-
-
-def explorer_of(made):
-    """Stands for subprocess.run of staghorn-explore."""
-
-    def run(command, **_):
-        made.append(command)
-        place = Path(command[command.index("--out") + 1])
-        make_pairs(place)
-        return subprocess.CompletedProcess(command, 4, "", "")
-
-    return run
-
-
-def arguments(folder, *more):
-    words = ["crash", "check", "--together", "--vm", "alpha", "--vm", "beta", "--script", "judge"]
-    return cli.make_parser().parse_args([*words, *map(str, more), str(folder)])
-
-
-def command(folder, lab, *more, made=None):
-    """The verb on a recording; (status, what it printed)."""
-    for name in NAMES:
-        (folder / (name + ".trace")).write_bytes(b"")
-    out, tool = io.StringIO(), folder / "explorer"
-    tool.write_text("")
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(replaced(check_pairs, "PairLab", lambda *_: lab))
-        stack.enter_context(
-            replaced(pairs.subprocess, "run", explorer_of([] if made is None else made))
-        )
-        stack.enter_context(replaced(pairs.explore, "complete", lambda *_: None))
-        stack.enter_context(replaced(paths, "explorer", lambda: tool))
-        stack.enter_context(contextlib.redirect_stdout(out))
-        stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-        return check_pairs.run(arguments(folder, *more), lambda text: None), out.getvalue()
-
-
 @case
 def judged(folder):
     """Each pair of contents is judged once, on the platforms that both claim; bugs by cause"""
     made, lab = [], Lab({(1, 2), (3, 3)})
-    status, text = command(folder, lab, made=made)
+    status, text = command(folder, lab, "--no-reduce", made=made)
     assert status == 1, text
     once = [(1, 1), (1, 2), (2, 1), (3, 3)]
     assert sorted(set(lab.seen)) == once and len(lab.seen) == 6, lab.seen  # bad ones twice
@@ -153,9 +46,10 @@ def judged(folder):
     found = json.loads((place / "check.json").read_text())
     assert (found["verdict"], found["pairs"], found["checked"]) == ("bugs", 4, 4), found
     assert [bug["cause"] for bug in found["bugs"]] == [
-        ["beta: a line"],
-        ["alpha: a line"] + ["beta: a line"],
+        ["beta: the store by put1"],
+        ["alpha: the store by put2"] + ["beta: the store by put2"],
     ], found["bugs"]
+    assert not any(bug["minimal"] for bug in found["bugs"]), found["bugs"]
     one = found["bugs"][0]["example"]
     assert one["images"] == [IMAGES[0], IMAGES[1]] and one["behind"] == [10, 20], one
     assert any("1 pairs of images were left out" in note for note in found["notes"]), found
@@ -209,7 +103,7 @@ def told(folder):
     assert b"event=15" in inputs[0], inputs
     done = verdicts.read(folder / "together-alpha-beta" / "verdicts.jsonl")
     assert len(done) == 4 and all("+" in key for key in done), done
-    assert len(found.units()) == len(found.units(True)) == 4
+    assert len(found.units(ADR)) == len(found.units(ADR, True)) == 4
     # A pair with other promises in force is another unit.
     path = folder / "p" / "second" / "images.json"
     images = json.loads(path.read_text())
@@ -219,8 +113,8 @@ def told(folder):
     make_rows["pairs"] = [pair(1, 2), pair(1, 3)]
     (folder / "p" / "pairs.json").write_text(json.dumps(make_rows))
     found = pairs.Pairs(folder / "p")
-    assert (len(found.units()), len(found.units(True))) == (1, 2)
-    assert len(found.units()[0].occurrences) == 2
+    assert (len(found.units(ADR)), len(found.units(ADR, True))) == (1, 2)
+    assert len(found.units(ADR)[0].occurrences) == 2
 
 
 @case
@@ -251,7 +145,7 @@ def refusals(folder):
         (("--nested",), "goes without --nested"),
         (("--nested-depth", "2"), "goes without --nested-depth"),
         (("--compare",), "goes without --compare"),
-        (("--shard", "1/2"), "goes without --shard"),
+        (("--shard", "3/2"), "no shard"),
         (("--vm", "gamma"), "name two VMs"),
         (("--checker-vm", "gamma"), "neither of the two"),
         (("--peer-script", "x"), "goes with --checker-vm"),
@@ -262,23 +156,23 @@ def refusals(folder):
     args = arguments(folder / "nothing")
     assert "no recording" in refused(UsageError, check_pairs.run, args, print)
     args = arguments(folder)
-    args.vm = ["alpha", "delta"]
+    args.jobs = 2
+    assert "--shard I/N" in refused(UsageError, check_pairs.run, args, print)
+    args.jobs, args.vm = 1, ["alpha", "delta"]
     assert "has no such VM" in refused(UsageError, check_pairs.run, args, print)
     alone = cli.make_parser().parse_args(["crash", "check", "--vm", "a", "--vm", "b", "x"])
     assert "go with --together" in refused(UsageError, check_pairs.require_alone, alone)
+    assert "has no pairs" in refused(UsageError, pairs.Pairs, folder)
     make_pairs(folder / "p")
-    assert "has pairs of images" in refused(UsageError, explored.Explored, folder / "p")
+    assert "crash check --together" in refused(UsageError, explored.Explored, folder / "p")
     for wrong in ({"images": [0, 7]}, {"images": [0]}, {"platforms": 7}, 5):
         row = {**PAIRS[0], **wrong} if isinstance(wrong, dict) else wrong
         make_pairs(folder / "p", [row])
         assert "not what the explorer" in refused(LabError, pairs.Pairs, folder / "p"), wrong
     make_pairs(folder / "p", [])
-    assert (
-        check_pairs.result(
-            *(pairs.Pairs(folder / "p"), check_pairs.PairChecker("x", "", (), None, "true"), [], {})
-        )["verdict"]
-        == "none"
-    )
+    found, checker = pairs.Pairs(folder / "p"), pairs_lab.PairChecker("x", "", (), None, "true")
+    selection = check.Selection(found, (), False, None, None)
+    assert pairs_report.result(found, checker, selection, {})["verdict"] == "none"
 
 
 # -- two VMs
@@ -372,7 +266,7 @@ def the_lab(folder):
     found = pairs.Pairs(folder / "p")
     args = arguments(folder, "--checker-vm", "alpha", "--peer-script", "serve 'x'")
     checker = check_pairs.checker_of(args, found)
-    lab = pairs_lab.PairLab(found, checker, print)
+    lab = pairs_lab.PairLab(found, "adr,ddio=on", checker, print)
     assert lab.args.vms == "alpha,beta" and lab.args.driver == "none", lab.args
     assert lab.args.pmem == ["%s:16M,domain=adr" % name for name in NAMES], lab.args.pmem
     plan = {"vms": {name: {"pmem": {}} for name in NAMES}}

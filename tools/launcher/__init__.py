@@ -81,8 +81,9 @@ reduce.py      minimal examples
 read_lines.py  sets of lines that checkers read
 check_vm.py    crash images of another VM of the recording
 pairs.py       pairs of images of two VMs whose power fails at once
-pairs_lab.py   two VMs that judge them
-check_pairs.py the check of pairs, and what it found
+pairs_lab.py   what judges them: a checker, and two VMs
+pairs_report.py    bugs of pairs: JSON, HTML, JUnit
+check_pairs.py the check of pairs
 check_reads.py     images that differ in what the checker reads, in rounds
 check_nested.py    power cuts while a checker recovers from a cut
 recoveries.py      which recoveries there are, depth by depth

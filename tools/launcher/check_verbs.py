@@ -17,7 +17,7 @@ from . import (
     compare,
     keep,
 )
-from . import keep_judge, merge, recoveries, reduce
+from . import keep_judge, merge, pairs, recoveries, reduce
 from .explored import Explored
 
 CHECK_TEXT = """Judges crash images: each is given to a shell script in a VM, whose status 0 means
@@ -31,6 +31,9 @@ panic, an oops, a machine check, a reboot and a VM that switches itself off are 
 Verdicts are written to a journal at once; the same command goes on where it ended.  Results:
 EXPLORED/check.json, check-junit.xml, and a section of report.html.
 
+With --together it judges pairs of images of two VMs of the recording RECORDING; results are in
+RECORDING/together-VM-VM.
+
 Exit status: 0: no bug; 1: bugs; 2: wrong arguments; 4: no verdict, because nothing was checked or
 checks failed; 5 and others: it did not work.  For a file of `crash keep`: 1: the bug is there, 0:
 it is gone, 125: it could not be judged."""
@@ -38,7 +41,8 @@ it is gone, 125: it could not be judged."""
 MERGE_TEXT = """Joins the verdicts of checks with --shard, and writes the results that one check
 without shards would write, also of their recoveries (--nested).  OUT is a folder for them, which
 may be EXPLORED itself.  Of an EXPLORED folder all journals are taken; at least one is needed, or
-OUT has to be one.  With --reads these are the journals of checks with --reads.
+OUT has to be one.  With --reads these are the journals of checks with --reads.  Folders of pairs of
+images (RECORDING/together-VM-VM) are joined as well.
 
 Exit status: as of crash check; 4 if verdicts are missing and no bug is known."""
 
@@ -142,6 +146,9 @@ def do_merge(args):
     if args.reads:
         found, place = merge.merge_reads(out, parts)
         return _end(args, place, found)
+    if any(map(pairs.is_folder, (out, *parts))):
+        told, _ = merge.merge(out, parts, check_pairs.PARTS)
+        return check_pairs.end(args, out, told, say)
     found, explored_folder = merge.merge(out, parts)
     return _end(args, out, found, explored_folder)
 
@@ -295,7 +302,7 @@ def _add_check(verbs, judging):
         "as the requester; results are in EXPLORED/vm-NAME [the VM that was explored]",
     )
     check_pairs.add(add_option, _positive)
-    add_option("--shard", metavar="I/N", help="check the I-th of N parts of the images")
+    add_option("--shard", metavar="I/N", help="check the I-th of N parts of the images or pairs")
     add_option(
         "--wait",
         type=_positive(float, 0.0, 1e6),

@@ -124,7 +124,8 @@ class Explored:
         if (self.folder / PAIRS).exists():
             raise UsageError(
                 "%s has pairs of images" % folder,
-                "Only crash check --together takes them: no crash merge, no crash keep",
+                "Name the recording and both VMs:  ./staghorn crash check --together --vm A --vm B "
+                "RECORDING",
             )
         found = load(self.folder / IMAGES)
         if found is None:

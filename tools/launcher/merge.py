@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 from argparse import Namespace
+from collections import namedtuple
 
 from . import check, check_nested, check_reads, check_report, compare, nested_result, recoveries
 from . import verdicts
@@ -16,14 +17,19 @@ from .explored import IMAGES, Explored, load
 
 PIECE = 1 << 16
 
+# What is joined.  explored: a class for its folders, which have this file; restored(): makes a
+# checker of its settings; result(): as check_report.result().  check_pairs.py has one for pairs.
+Kind = namedtuple("Kind", "explored file restored result")
+ONE = Kind(Explored, IMAGES, check.restored, check_report.result)
 
-def _sources(out, parts, pattern):
-    """(Explored folders, journals) of what the user named.  pattern: of journals in a folder."""
-    folders = [Explored(out)] if (out / IMAGES).exists() else []
+
+def _sources(out, parts, pattern, kind=ONE):
+    """(explored folders, journals) of what the user named.  pattern: of journals in a folder."""
+    folders = [kind.explored(out)] if (out / kind.file).exists() else []
     journals = list(out.glob(pattern)) if out.is_dir() else []
     for part in parts:
         if part.is_dir():
-            folders.append(Explored(part))
+            folders.append(kind.explored(part))
             found = sorted(part.glob(pattern))
             if not found:
                 raise UsageError("%s has no verdicts" % part, "./staghorn crash check makes some")
@@ -45,19 +51,20 @@ def _sources(out, parts, pattern):
     return folders, list(unique.values())
 
 
-def _saved(folders, pattern):
-    """(Explored, Checker, content of selection.json) of the first folder that was checked."""
+def _saved(folders, pattern, kind=ONE):
+    """(explored, Checker, content of selection.json) of the first folder that was checked."""
     for explored in folders:
         for place in sorted(explored.folder.glob(pattern)):
-            checker, found = check.saved(place), load(place / check.SELECTION, "crash check")
+            checker = check.saved(place, kind.restored)
+            found = load(place / check.SELECTION, "crash check")
             if checker and found:
                 return explored, checker, found, place / check.SELECTION
     raise UsageError("%s was not checked: it has no folder checker" % folders[0].folder)
 
 
-def checked(folders):
-    """(Explored, Checker, Selection, Marks) of the first folder that was checked."""
-    explored, checker, found, path = _saved(folders, check.FOLDER)
+def checked(folders, kind=ONE):
+    """(explored, Checker, Selection, Marks) of the first folder that was checked."""
+    explored, checker, found, path = _saved(folders, check.FOLDER, kind)
     try:
         selection = check.Selection(explored, (), found["promises"], found["limit"], None)
         selection.take(found["platforms"])
@@ -135,10 +142,10 @@ def _nested(out, folders, journals, parts):
     return nested_result.Result(levels, selection.nested, explored.folder).result()
 
 
-def merge(out, parts):
+def merge(out, parts, kind=ONE):
     """Writes the journal out/verdicts.jsonl; returns (result, folder of the exploration)."""
-    folders, journals = _sources(out, parts, check.JOURNALS)
-    explored, checker, selection, marks = checked(folders)
+    folders, journals = _sources(out, parts, check.JOURNALS, kind)
+    explored, checker, selection, marks = checked(folders, kind)
     identity = checker.identity(explored)
     for path in journals:
         check.require_same(verdicts.read(path), identity, path)
@@ -156,10 +163,10 @@ def merge(out, parts):
         unique = list({path.resolve(): path for path in found}.values())
         rest = explored, checker, selection, marks, done
         more["nested"] = _nested(out, folders, unique, rest)
-    if (out / IMAGES).exists():  # so that `crash keep` finds it
+    if (out / kind.file).exists():  # so that `crash keep` finds it
         checker.save(out / check.FOLDER)
         selection.save(out / check.FOLDER, marks)
-    found = check_report.result(explored, checker, selection, done, marks, more)
+    found = kind.result(explored, checker, selection, done, marks, more)
     return found, explored.folder
 
 

@@ -5,6 +5,8 @@ The explorer makes them (`staghorn-explore --together`, docs/crash-laboratory-po
 with an exploration of each VM, first/ and second/, and pairs.json.  A unit of a check is a pair of
 images; the journal calls it by both hashes, the one behind the other.
 """
+import contextlib
+import fcntl
 import json
 import subprocess
 import zlib
@@ -13,10 +15,11 @@ from pathlib import Path
 from . import explore, paths
 from .check_run import RUN_OWN
 from .errors import LabError, UsageError
-from .explored import PAIRS, Explored, Unit, load, platforms_of, promise_line
+from .explored import PAIRS, Explored, Unit, evenly, load, platforms_of, promise_line
 from .symbols import Symbols
 
 FOLDER, SIDES, OPTIONS = "together-%s-%s", ("first", "second"), "together.json"
+LOCK = "together.lock"
 STRATEGY, PAIRS_MOST, SEED = "only,all-but", 1000, 1
 KEPT = ("--acks", "--base", "--max-images")  # of the options of an exploration
 
@@ -69,15 +72,28 @@ def make(args, source, names, say):
     """Explores, unless that is done already; returns the Pairs."""
     words, platforms = words_of(args, source, names)
     place = source.folder / (FOLDER % tuple(names))
-    done = load(place / OPTIONS, "crash check --together")
-    if done is None or done.get("options") != words or not (place / PAIRS).exists():
-        say("exploring what one power failure of %s and %s leaves" % tuple(names))
-        _explore(place, words, platforms, source)
-    return Pairs(place, platforms)
+    with _alone(place):
+        done = load(place / OPTIONS, "crash check --together")
+        if done is None or done.get("options") != words or not (place / PAIRS).exists():
+            say("exploring what one power failure of %s and %s leaves" % tuple(names))
+            _explore(place, words, platforms, source)
+    return Pairs(place)
+
+
+@contextlib.contextmanager
+def _alone(place):
+    """Shards begin at the same time: the first one explores, and the others wait for it."""
+    try:
+        place.mkdir(exist_ok=True)
+        file = open(place / LOCK, "ab")  # pylint: disable=consider-using-with
+    except OSError as error:
+        raise LabError("cannot write %s: %s" % (error.filename, error.strerror)) from error
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _explore(place, words, platforms, source):
-    place.mkdir(exist_ok=True)
     for name in (OPTIONS, PAIRS):  # what is there afterwards is of this run, also if it fails
         (place / name).unlink(missing_ok=True)
     more = ["--not-claimed"] if platforms else []
@@ -113,69 +129,97 @@ def _is_pair(one, sides):
     )
 
 
+def is_folder(path):
+    """Whether this is a folder of pairs."""
+    return (Path(path) / PAIRS).exists()
+
+
+def joined(names, two, platforms):
+    """Two occurrences, one of each VM, as one.  Each of its deviations has its side."""
+    one = {
+        "image": "".join(each["image"] for each in two),
+        "behind": [each["behind"] for each in two],
+        "plan": "; ".join("%s: %s" % (n, each["plan"]) for n, each in zip(names, two)),
+        "platforms": platforms,
+        "sides": two,
+    }
+    rows = [each.get("deviations") for each in two]
+    return one if None in rows else dict(one, deviations=with_sides(rows))
+
+
+def with_sides(rows):
+    """The deviations of both sides as one list."""
+    return [dict(each, side=k) for k, row in enumerate(rows) for each in row]
+
+
 class Pairs:
-    """A folder of pairs.
+    """A folder of pairs.  A check takes it in the place of an Explored."""
 
-    named: the platforms that the user named; without them those of the folder."""
-
-    def __init__(self, folder, named=()):
+    def __init__(self, folder):
         self.folder = Path(folder)
+        self.found = load(self.folder / PAIRS)
+        if self.found is None:
+            raise UsageError(
+                "%s has no pairs of images" % folder,
+                "crash check --together makes some, in RECORDING/together-VM-VM",
+            )
         self.sides = [Explored(self.folder / side) for side in SIDES]
         self.names = [side.target for side in self.sides]
         self.run = self.sides[0].run
         self.extents = [extent for side in self.sides for extent in side.extents]
-        self.found = load(self.folder / PAIRS)
-        rows = self.found.get("pairs") if self.found else None
+        rows = self.found.get("pairs")
         if not isinstance(rows, list) or not all(_is_pair(row, self.sides) for row in rows):
             raise LabError("%s is not what the explorer writes" % (self.folder / PAIRS))
-        self.platforms = list(named) or [
-            row["platform"] for row in self.found["platforms"] if row["point-pairs"]
-        ]
+        self.images = [*(side.images for side in self.sides), rows]  # what copies have in common
         self._promises = [side.promises() for side in self.sides]
         self._lines = {}  # of a unit with promises: the texts for both VMs
 
-    def _in_force(self, behind):
-        """The promises in force in each VM, as texts, if the power fails behind these events."""
-        texts = []
-        for k, promises in enumerate(self._promises):
-            found = [
-                promise_line(each)
+    def claimed(self):
+        """The platforms that have pairs: without --platform those that both VMs claim."""
+        return [row["platform"] for row in self.found["platforms"] if row["point-pairs"]]
+
+    def traces(self):
+        """The traces that were explored, as far as they are still there."""
+        return self.sides[0].traces() and self.sides[1].traces()
+
+    def promises(self):
+        """None that go by their number: request() tells each VM its own."""
+        return []
+
+    def in_force(self, behind):
+        """Of each VM's memory, the promises in force if the power fails behind these events."""
+        return [
+            [
+                each
                 for each in promises
                 if each["binds-behind"] <= behind[k] and each["binds-behind-other"] <= behind[1 - k]
             ]
-            texts.append("".join(line + "\n" for line in found) or "\n")
-        return tuple(texts)
+            for k, promises in enumerate(self._promises)
+        ]
 
-    def _occurrence(self, row):
-        """A pair as an occurrence; None: it is on no platform that counts."""
-        two = [side.images[n] for side, n in zip(self.sides, row["images"])]
-        here = [name for name in row["platforms"] if name in self.platforms]
-        if not here:
-            return None
-        return {
-            "image": "".join(one["image"] for one in two),
-            "behind": [one["behind"] for one in two],
-            "plan": "; ".join("%s: %s" % (n, one["plan"]) for n, one in zip(self.names, two)),
-            "platforms": here,
-            "sides": two,
-        }
+    def _number(self, behind):
+        """The promises in force as a number, by which request() finds their texts."""
+        lines = [[promise_line(each) for each in row] for row in self.in_force(behind)]
+        texts = tuple("".join(line + "\n" for line in row) or "\n" for row in lines)
+        number = zlib.crc32("\0".join(texts).encode())
+        self._lines[number] = texts
+        return number
 
-    def units(self, with_promises=False):
+    def units(self, platforms, promises=False, limit=None):
         """What is to be checked: pairs of contents; with promises also by what is in force."""
         groups = {}
         for row in self.found["pairs"]:
-            one = self._occurrence(row)
-            if not one:
-                continue
-            number = None
-            if with_promises:
-                texts = self._in_force(one["behind"])
-                number = zlib.crc32("\0".join(texts).encode())
-                self._lines[number] = texts
-            groups.setdefault((one["image"], number), []).append(one)
-        return [Unit(*key, tuple(group)) for key, group in groups.items()]
+            here = [name for name in row["platforms"] if name in platforms]
+            if here:
+                two = [side.images[n] for side, n in zip(self.sides, row["images"])]
+                one = joined(self.names, two, here)
+                key = one["image"], self._number(one["behind"]) if promises else None
+                groups.setdefault(key, []).append(one)
+        found = [Unit(*key, tuple(group)) for key, group in groups.items()]
+        return found if limit is None else evenly(found, limit)
 
-    def _path(self, k, image):
+    def path(self, k, image):
+        """The file of a side's image, as Explored.path() has it, from wherever."""
         path = self.sides[k].path(image)
         return path.absolute() if path else ""
 
@@ -184,7 +228,7 @@ class Pairs:
         one = unit.occurrences[0]
         found, scripts, inputs = [], [], []
         for k, side in enumerate(one["sides"]):
-            found.append(self._path(k, side["image"]))
+            found.append(self.path(k, side["image"]))
             words = (*environment(self.names, k), side["behind"], one["platforms"][0])
             text = "export %s %s CRASH_BEHIND=%d CRASH_PLATFORM=%s CRASH_IMAGE=%s; " % (
                 *words,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two VMs that judge pairs of crash images together, on one Ethernet.
+"""What judges pairs of crash images: a checker, and two VMs on one Ethernet.
 
 Both are put back before either gets its order, so none talks to what the other one was.  The
 verdict is bad as soon as one of them is; it is good when all whose status counts have ended well.
@@ -8,14 +8,59 @@ import concurrent.futures
 import shlex
 import time
 
+from . import check
 from .check_lab import NOTHING, CheckLab
 from .check_run import BROKEN
 from .checker import Verdict, select
-from .errors import LabError
+from .errors import LabError, UsageError
 from .pairs import environment
 
 WARM_S = 60.0
 BAD_FIRST = ("panic", "machine-check", "oops", "reboot", "off", "exit", "hang")
+
+
+class PairChecker(check.Checker):
+    """What judges a pair.  vm: the only VM whose script's status counts, or None; peer: what runs
+    in the other one then."""
+
+    def __init__(self, script, setup, copies, vm, peer, **settings):
+        super().__init__(script, setup, copies, **settings)
+        self.vm, self.peer = vm, peer
+        check.Checker(peer)  # has no wrong lines
+
+    def counts(self, name):
+        return self.vm in (None, name)
+
+    def script_of(self, name):
+        return self.script if self.counts(name) else self.peer
+
+    def settings(self):
+        return {**super().settings(), "checker-vm": self.vm, "peer-script": self.peer}
+
+
+def for_two(one, vm, peer):
+    """The PairChecker that judges with the script, programs and VMs of a Checker."""
+    return PairChecker(
+        *(one.script, one.setup, one.copies, vm, peer),
+        timeout=one.timeout,
+        memory=one.memory,
+        cpus=one.cpus,
+        vm_arguments=one.vm_arguments,
+    )
+
+
+def restored(found, copies):
+    """The PairChecker of its settings(), as check.restored()."""
+    return for_two(check.restored(found, copies), found["checker-vm"], found["peer-script"])
+
+
+def peer_of(args):
+    """The script of the other VM that the options have, or None."""
+    if args.peer_script is not None and args.peer_script_file is not None:
+        raise UsageError("crash check: --peer-script and --peer-script-file exclude each other")
+    if args.peer_script_file is not None:
+        return check.read_text(args.peer_script_file, "--peer-script-file")
+    return args.peer_script
 
 
 class PairVM:
@@ -91,14 +136,14 @@ class PairVM:
 class PairLab(CheckLab):
     """The lab of a check of pairs; use with `with`.
 
-    checker: a PairChecker (check_pairs.py).  As a judge it has one worker, for both VMs."""
+    checker: a PairChecker.  As a judge it has one worker, for both VMs."""
 
-    def __init__(self, pairs, checker, say):
+    def __init__(self, pairs, platform, checker, say):
         self.reads, self.names = False, pairs.names
         memories = {name: side.extents for name, side in zip(pairs.names, pairs.sides)}
         # In this order two VMs have the addresses that `up` gives them.
         memories = {name: memories[name] for name in sorted(memories)}
-        self._plan(memories, pairs.platforms[0], checker, say)
+        self._plan(memories, platform, checker, say)
         self.both = None
 
     def places(self):

@@ -18,6 +18,7 @@ import json
 import os
 import re
 import stat
+import zlib
 from pathlib import Path
 
 from .errors import LabError, UsageError
@@ -25,6 +26,7 @@ from .errors import LabError, UsageError
 # From harmless to bad.  "unsteady": two checks of one image had different verdicts.
 BUGS = ("bug", "hang", "off", "reboot", "oops", "machine-check", "panic")
 VERDICTS = ("good", "unsteady", *BUGS, "failed")
+HASH = 32  # digits of the hash of an image
 IMAGE = re.compile(r"[0-9a-f]{16,64}\Z")
 SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})\Z")
 OUTPUT_MAX = 4096  # characters of a checker's output that are kept
@@ -39,8 +41,10 @@ def shard_of(text):
 
 
 def in_shard(image, shard):
-    """Whether an image belongs to a shard; each belongs to exactly one."""
-    return int(image[:15], 16) % shard[1] == shard[0] - 1
+    """Whether an image belongs to a shard; each belongs to exactly one.  Of a pair (pairs.py) both
+    images count: many pairs have the same first one."""
+    number = int(image[:15], 16) if len(image) <= HASH else zlib.crc32(image.encode())
+    return number % shard[1] == shard[0] - 1
 
 
 def key_of(one):
