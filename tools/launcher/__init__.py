@@ -82,6 +82,7 @@ read_lines.py  sets of lines that checkers read
 check_vm.py    crash images of another VM of the recording
 pairs.py       pairs of images of two VMs whose power fails at once
 pairs_lab.py   what judges them: a checker, and two VMs
+pairs_reduce.py    minimal examples of both VMs
 pairs_report.py    bugs of pairs: JSON, HTML, JUnit
 check_pairs.py the check of pairs
 check_reads.py     images that differ in what the checker reads, in rounds

@@ -6,7 +6,7 @@ The script runs in both VMs at once, and both have to end with status 0; or in t
 """
 from pathlib import Path
 
-from . import check, check_report, merge, pairs, pairs_lab, pairs_report, verdicts
+from . import check, check_report, merge, pairs, pairs_lab, pairs_reduce, pairs_report, verdicts
 from .errors import UsageError
 from .explored import PAIRS
 from .pairs_lab import PairLab
@@ -64,11 +64,16 @@ class _Judges(check.Judges):
 
 
 def _judge(found, checker, selection, args, say):
-    """The result: what the journal does not have is checked."""
+    """The result: what the journal does not have is checked; without --shard bugs get minimal
+    examples."""
     platform = selection.platforms[0]
     with _Judges(found, checker, platform, 1, say) as judges:
         done = check.check(found, checker, selection, None, args, say, judges)
-        return pairs_report.result(found, checker, selection, done)
+        told = pairs_report.result(found, checker, selection, done)
+        if told["bugs"] and not args.no_reduce and not args.shard:
+            if pairs_reduce.reduce_all(found, checker, told, judges.get, say):
+                told = pairs_report.result(found, checker, selection, done)
+    return told
 
 
 def run(args, say):
@@ -110,8 +115,8 @@ def add(add_option, positive):
         "--together",
         action="store_true",
         help="of two VMs (--vm twice) pairs of images that one power failure of both may leave, "
-        "judged in two VMs with a network between them, in shards if wanted; "
-        "results are in RECORDING/together-VM-VM",
+        "judged in two VMs with a network between them, in shards if wanted, with minimal examples "
+        "of bugs; results are in RECORDING/together-VM-VM",
     )
     add_option(
         "--checker-vm",
