@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from judges import ADR, EADR, IMAGES, make_explored, occurrence
-from launcher import check_pairs, check_verbs, cli, pairs, paths, plans
+from launcher import check_pairs, check_verbs, cli, keep_judge, pairs, paths, plans
 from launcher.checker import Verdict
 
 NAMES = ["alpha", "beta"]
@@ -139,6 +139,7 @@ def without_machines(folder, lab, run, make=make_plans):
     with contextlib.ExitStack() as stack:
         for owner, name, value in (
             (check_pairs, "PairLab", lab),
+            (keep_judge, "PairLab", lab),
             (pairs.subprocess, "run", run),
             (pairs.explore, "complete", lambda *_: None),
             (plans, "make", make),

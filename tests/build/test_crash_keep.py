@@ -14,6 +14,7 @@ import cases
 
 sys.dont_write_bytecode = True
 from again import DEEP, Recovering, Second, explored_by, recover  # noqa: E402
+from both import NAMES, Lab, command, pair, verb  # noqa: E402
 from judges import (  # noqa: E402
     ADR,
     BAD,
@@ -27,7 +28,7 @@ from judges import (  # noqa: E402
     refused,
     run,
 )
-from launcher import check_report, compare, explored, keep, keep_judge  # noqa: E402
+from launcher import check_report, compare, explored, keep, keep_judge, pairs  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
 
@@ -338,17 +339,19 @@ def keep_recovery_state(folder):
 
 @case
 def keep_versions(folder):
-    """A file of version 1 has no recovery and is read; later versions are refused"""
+    """Files of versions 1 and 2 lack members and are read; later versions are refused"""
     path, why = kept(folder), refusals(folder)
-    octets = repacked(path, lambda head, rest: head.pop("recovery"))
-    old = bytearray(octets)
-    assert "does not write" in why(octets)  # version 2 has the member
-    old[8] = 1
-    (folder / "old").write_bytes(old)
-    (folder / "u").mkdir()
-    assert keep.unpack(folder / "old", folder / "u")[0]["recovery"] is None
-    old[8] = 3
-    assert "has version 3, and this program knows 2" in why(bytes(old))
+    for version, absent in ((1, ("recovery", "together")), (2, ("together",))):
+        octets = repacked(path, lambda head, _, names=absent: [head.pop(x) for x in names] and None)
+        old = bytearray(octets)
+        assert "does not write" in why(octets)  # version 3 has the members
+        old[8] = version
+        (folder / "old").write_bytes(old)
+        (folder / ("old%d" % version)).mkdir()
+        head, _ = keep.unpack(folder / "old", folder / ("old%d" % version))
+        assert [head[name] for name in absent] == [None] * len(absent)
+        old[8] = 4
+        assert "has version 4, and this program knows 1 to 3" in why(bytes(old))
 
 
 @case
@@ -379,6 +382,151 @@ def keep_recovery_hostile(folder):
         assert "crash keep does not write" in why(repacked(path, change)), (keys, value)
     rows = sorted(x.name for x in folder.iterdir() if not x.name.startswith("u"))
     assert rows == ["e", "kept", "tool", "x"], rows
+
+
+# -- bugs of pairs
+
+PEER = ("--checker-vm", "alpha", "--peer-script", "serve")
+
+
+def kept_pair(folder, *words, bad=frozenset({(2, 3)})):
+    """A file with bug 1 of a check of pairs, and the folder of these."""
+    (folder / "tool").write_text("a program")
+    rows = [pair(1, 1), pair(2, 3), pair(3, 3)]
+    copy = ("--copy", "%s:/usr/bin/tool" % (folder / "tool"))
+    assert command(folder, Lab(bad), *copy, *words, rows=rows)[0] == 1
+    place = folder / "together-alpha-beta"
+    output = folder / "kept"
+    status, text = verb(folder, None, "keep", place, "--bug", 1, "--output", output, "--json")
+    assert status == 0 and json.loads(text)["bytes"] == output.stat().st_size < 4000, text
+    return output, place
+
+
+@case
+def keep_pair(folder):
+    """A kept bug of a pair has images, bases and promises of both VMs, and judges them again"""
+    path, place = kept_pair(folder, "--no-reduce", "--promises", *PEER)
+    (folder / "u").mkdir()
+    head, checker = keep.unpack(path, folder / "u")
+    assert head["target"] == "alpha" and head["together"]["machines"] == NAMES, head
+    assert (checker.vm, checker.peer, checker.script) == ("alpha", "serve", "judge")
+    assert Path(checker.copies[0][0]).read_text() == "a program"
+    assert checker.settings() == json.loads((place / "checker" / "checker.json").read_text())
+    found = pairs.Pairs(folder / "u")
+    for side, number in zip(("first", "second"), (2, 3)):
+        name = "%s/images/%s.image" % (side, IMAGES[number - 1])
+        assert (folder / "u" / name).read_bytes() == (place / name).read_bytes()
+        base = (folder / "u" / side / "base").glob("*.raw")
+        wanted = (place / side / "base" / "pmem0.raw").read_bytes()
+        assert [x.read_bytes() for x in base] == [wanted]
+    (unit,) = found.units(ADR, True)
+    assert unit.image == IMAGES[1] + IMAGES[2] and unit.occurrences[0]["behind"] == [20, 30]
+    before = pairs.Pairs(place)
+    before.units(ADR, True)
+    assert found.request(unit)[1:] == before.request(unit)[1:]
+    assert [b"event=25" in data for data in found.request(unit)[2]] == [True, False]
+    assert found.request(unit)[0] == [found.path(0, IMAGES[1]), found.path(1, IMAGES[2])]
+    for lab, words, status, said in (
+        (Lab({(2, 3)}), (), 1, "the bug is there"),
+        (Lab(), (), 0, "the bug is gone: the pair is good"),
+        (Lab(), ("--json",), 0, '"status": 0'),
+        (Lab({(2, 3)}), ("--peer-script", "other"), 1, "the bug is there"),
+    ):
+        found, text = verb(folder, lab, "check", path, *words)
+        assert found == status and said in text and set(lab.seen) == {(2, 3)}, (words, text)
+        (made,) = lab.made
+        assert made[1] == "adr,ddio=on" and made[2].vm == "alpha"
+        assert made[2].peer == ("other" if "other" in words else "serve")
+    assert "cat > /run/crash/promises" in lab.orders[0][0][0]
+    (folder / "new").write_text("another")
+    lab = Lab()
+    verb(folder, lab, "check", path, "--copy", "%s:/usr/bin/tool" % (folder / "new"))
+    assert [str(file) for file, _ in lab.made[0][2].copies] == [str(folder / "new")]
+
+
+@case
+def keep_pair_minimal(folder):
+    """The minimal example is what is kept; what a pair does not have is refused"""
+
+    def bad(first, _second):
+        return first == 2  # whatever beta lost
+
+    path, place = kept_pair(folder, bad=bad)
+    (folder / "u").mkdir()
+    head, _ = keep.unpack(path, folder / "u")
+    example, second = head["occurrence"], head["together"]["occurrence"]
+    assert [one["image"] for one in (example, second)] == [IMAGES[1], IMAGES[0]], head
+    assert [one["behind"] for one in (example, second)] == [20, 30], head
+    lab = Lab({(2, 1)})
+    assert verb(folder, lab, "check", path)[0] == 1 and set(lab.seen) == {(2, 1)}
+    for words, text in (
+        (("--nested",), "of a pair of images"),
+        (("--shard", "1/2"), "--shard has no meaning"),
+        (("--checker-vm", "beta"), "--checker-vm has no meaning"),
+        (("--peer-script", "x"), "no VM runs another script"),
+        (("--vm", "alpha", "--vm", "beta"), "--vm has no meaning"),
+        (("--nested-depth", "2"), "--nested-depth has no meaning"),
+    ):
+        message = refused(LabError, verb, folder, Lab(), "check", path, *words)
+        assert text in message, (words, message)
+    keeping_of = ("keep", place, "--output", folder / "x")
+    for words, text in ((("--bug", 9), "no bug 9"), (("--recovery-bug", 1), "no recovery bug 1")):
+        assert text in refused(UsageError, verb, folder, None, *keeping_of, *words)
+    single = folder / "single"
+    single.mkdir()
+    words = ("check", kept(single), "--peer-script", "x")
+    assert "no VM runs another" in refused(LabError, verb, folder, None, *words)
+
+
+@case
+def keep_pair_hostile(folder):
+    """A hostile file's pair is refused, and nothing outside is written"""
+    path, _ = kept_pair(folder, "--no-reduce", "--promises", *PEER)
+    why = refusals(folder)
+    (folder / "u").mkdir()
+    extents = keep.unpack(path, folder / "u")[0]["extents"]
+    for keys, value in (
+        (("together",), []),
+        (("together",), {}),
+        (("together",), None),
+        (("together", "machines"), ["alpha"]),
+        (("together", "machines"), "ab"),
+        (("together", "machines"), ["alpha", "alpha"]),
+        (("together", "machines"), ["alpha", "../x"]),
+        (("together", "machines"), ["alpha", "beta,gamma"]),
+        (("together", "machines"), ["beta", "alpha"]),  # the target is the first one
+        (("together", "machines"), ["alpha", 5]),
+        (("together", "checker-vm"), "gamma"),
+        (("together", "checker-vm"), ["alpha"]),
+        (("together", "peer-script"), None),
+        (("together", "told"), 5),
+        (("together", "occurrence"), None),
+        (("together", "occurrence", "image"), "../../x"),
+        (("together", "occurrence", "platforms"), ["eadr,ddio=on"]),
+        (("together", "occurrence", "platforms"), ["--out"]),
+        (("together", "occurrence", "outer"), {}),
+        (("together", "promises"), {}),
+        (("together", "promises"), [{"binds-behind": -1, "binds-behind-other": 0}]),
+        (("together", "promises"), [{"binds-behind": 1}]),
+        (("promises",), [{"binds-behind": "1", "binds-behind-other": 0}]),
+        (("recovery",), {"cuts": []}),
+        (("extents",), extents[:1]),
+        (("extents",), extents[::-1]),
+        (("extents",), [extents[0]] * 17 + extents[1:]),
+        (("extents", 0, "side"), 2),
+        (("extents", 0, "side"), False),
+        (("extents", 1), 7),
+        (("parts", 1, "name"), "first"),
+        (("parts", 1, "name"), "../x"),
+    ):
+        content = repacked(path, set_in(*keys, value=value))
+        assert "crash keep does not write" in why(content), (keys, value, why(content))
+    assert "lines #." in why(repacked(path, set_in("together", "peer-script", value="#.")))
+    ordinary = kept(folder / "o") if (folder / "o").mkdir() is None else None
+    assert "does not write" in why(repacked(ordinary, set_in("extents", 0, "side", value=0)))
+    rows = sorted(x.name for x in folder.iterdir() if not x.name.startswith("u"))
+    names = ["alpha.trace", "beta.trace", "explorer", "kept", "o", "together-alpha-beta", "tool"]
+    assert rows == [*names, "x"], rows
 
 
 @case

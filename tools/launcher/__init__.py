@@ -91,6 +91,7 @@ recoveries.py      which recoveries there are, depth by depth
 nested_result.py   what became of them
 merge.py       verdicts of several checks become one
 keep.py        a bug as one file
+keep_pairs.py  what that has of two VMs
 keep_judge.py  a kept bug is judged again
 check_verbs.py the options of crash check, merge and keep
 crash.py       the verb crash and its options

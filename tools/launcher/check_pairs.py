@@ -27,7 +27,10 @@ def _require(args):
     """Refuses what pairs do not have."""
     names, peer = args.vm, pairs_lab.peer_of(args)
     if Path(args.explored).is_file():
-        raise UsageError("crash check --together needs a recording, not a file")
+        raise UsageError(
+            "crash check --together needs a recording, not a file",
+            "A kept bug of a pair is judged by  ./staghorn crash check %s" % args.explored,
+        )
     if len(names) != 2 or names[0] == names[1]:
         raise UsageError(
             "crash check --together: name two VMs",
@@ -127,8 +130,8 @@ def add(add_option, positive):
     add_option(
         "--peer-script",
         metavar="TEXT",
-        help="with --checker-vm: what runs in the other VM at the same time; its status does not "
-        "count, and it need not end",
+        help="with --checker-vm, or for a bug kept with it: what runs in the other VM at the "
+        "same time; its status does not count, and it need not end",
     )
     add_option("--peer-script-file", metavar="FILE", help="the same, in a file")
     add_option(

@@ -48,7 +48,8 @@ Exit status: as of crash check; 4 if verdicts are missing and no bug is known.""
 
 KEEP_TEXT = """Writes one file with everything that shows a bug again: the image and its base, the
 checker with its programs, and what it judged (docs/bug-format.md).  `crash check FILE` judges it
-again, in seconds and without the recording.  If the file has a bug of a recovery, and the script or
+again, in seconds and without the recording.  A bug of a pair of images (RECORDING/together-VM-VM)
+is judged in two VMs.  If the file has a bug of a recovery, and the script or
 its programs are replaced, the power is cut again while these recover."""
 
 
@@ -78,9 +79,9 @@ def do_check(args):
         return check_image.judge(args, say)
     if args.together:
         return check_pairs.run(args, say)
-    check_pairs.require_alone(args)
     if Path(args.explored).is_file():
         return keep_judge.judge(args, say)
+    check_pairs.require_alone(args)
     explored = Explored(args.explored)
     checker = check.checker_of(args, explored)
     quiet = (lambda text: None) if args.json else say
@@ -154,7 +155,7 @@ def do_merge(args):
 
 
 def do_keep(args):
-    explored = Explored(args.explored)
+    explored = (pairs.Pairs if pairs.is_folder(args.explored) else Explored)(args.explored)
     number = args.bug or args.recovery_bug
     size = keep.keep(explored, number, args.output, not args.bug)
     if args.json:

@@ -15,13 +15,15 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from . import check, check_report, explore, images, recoveries
+from . import check, check_report, explore, images, keep_pairs, pairs_lab, recoveries
 from .errors import LabError, UsageError
 from .explored import IMAGES, PROMISES, START, Explored, extent_of, is_occurrence, load
 from .options import KERNELS
+from .pairs import Pairs
 
-MAGIC, VERSION = b"SGKEPT\r\n", 2
-VERSIONS = (1, VERSION)  # 1: without recoveries
+MAGIC, VERSION = b"SGKEPT\r\n", 3
+VERSIONS = (1, 2, VERSION)
+ABSENT = {1: ("recovery", "together"), 2: ("together",), VERSION: ()}  # members of later versions
 OPENING = struct.Struct(
     "<8sIIQQ32s"
 )  # magic, version, 0, octets of the head and behind it, SHA-256
@@ -115,23 +117,10 @@ def _allowed(bug, explored):
     return bug["allowed"]
 
 
-def _head(explored, checker, bug):
-    example = dict(bug["example"], **(bug["minimal"] or {}))
-    promises = explored.promises()[: example["promises"] or 0]
+def _side(explored, example):
+    """What a head says of the VM."""
     return {
-        "extents": [
-            {"name": x.name, "address": x.address, "size": x.size, "hash": x.hash}
-            for x in explored.extents
-        ],
-        "run": explored.run,
-        "target": explored.target,
         "told": str(explored.result.get("told", "")),
-        "checker": checker.settings(),
-        "expected": {
-            "verdict": bug["verdict"],
-            "status": bug["status"],
-            "allowed": _allowed(bug, explored),
-        },
         "occurrence": {
             "image": example["image"],
             "behind": example["behind"],
@@ -139,9 +128,43 @@ def _head(explored, checker, bug):
             "plan": example["plan"],
             "platforms": [example["platform"]],
         },
-        "with-promises": example["promises"] is not None,
-        "promises": promises,
+        "promises": explored.promises()[: example["promises"] or 0],
+    }
+
+
+def _extents(explored):
+    return [
+        {"name": x.name, "address": x.address, "size": x.size, "hash": x.hash}
+        for x in explored.extents
+    ]
+
+
+def _head(explored, checker, bug):
+    example, settings = dict(bug["example"], **(bug["minimal"] or {})), checker.settings()
+    told = example["promises"] is not None
+    if isinstance(explored, Pairs):
+        first, second = keep_pairs.sides(explored, example, told)
+        two = keep_pairs.together(explored, settings, second)
+        rows = enumerate(map(_extents, explored.sides))
+        extents = [dict(one, side=k) for k, row in rows for one in row]
+        target = two["machines"][0]
+    else:
+        first, two, extents = _side(explored, example), None, _extents(explored)
+        target = explored.target
+    return {
+        "extents": extents,
+        "run": explored.run,
+        "target": target,
+        **first,
+        "checker": settings,
+        "expected": {
+            "verdict": bug["verdict"],
+            "status": bug["status"],
+            "allowed": _allowed(bug, explored),
+        },
+        "with-promises": told,
         "cause": bug["cause"],
+        "together": two,
     }
 
 
@@ -170,8 +193,11 @@ def _recovery(found, bug, head):
 
 
 def _files(explored, bug, head):
-    """[(part, path or "")]: the image that is judged, and that of the first cut."""
+    """[(part, path or "")]: the image that is judged; that of the second VM or of the first cut."""
     image = head["occurrence"]["image"]
+    if head["together"]:
+        second = head["together"]["occurrence"]["image"]
+        return [("image", explored.path(0, image)), ("second", explored.path(1, second))]
     if not head["recovery"]:
         return [("image", explored.path(image))]
     inner = Explored(explored.folder / bug["folder"] / "explored")
@@ -181,7 +207,8 @@ def _files(explored, bug, head):
 
 def _saved(explored, found):
     """The checker of a result, if it may be kept."""
-    checker = check.saved(explored.folder / check.FOLDER)
+    restore = pairs_lab.restored if isinstance(explored, Pairs) else check.restored
+    checker = check.saved(explored.folder / check.FOLDER, restore)
     if not checker or checker.settings() != found["checker"]:
         raise LabError("%s has another checker than its results" % explored.folder)
     word = foreign(checker.vm_arguments)
@@ -247,7 +274,7 @@ def _opened(path, file):
         raise _wrong(path, "is no file of crash keep")
     _, version, zero, head, rest, digest = OPENING.unpack(opening)
     if version not in VERSIONS or zero:
-        raise _wrong(path, "has version %d, and this program knows %d" % (version, VERSION))
+        raise _wrong(path, "has version %d, and this program knows 1 to %d" % (version, VERSION))
     if head > HEAD_MAX or rest > FILE_MAX:
         raise _wrong(path, "is larger than a kept bug may be")
     found = hashlib.sha256()
@@ -267,8 +294,7 @@ def _opened(path, file):
         text = None
     if not isinstance(text, dict):
         raise _wrong(path, "has a head that is not JSON")
-    if version == 1:
-        text["recovery"] = None
+    text.update(dict.fromkeys(ABSENT[version]))
     return text
 
 
@@ -336,11 +362,12 @@ def _is_checker(one):
 def _checked_head(path, head):
     """The head, whose members have their types; else an error."""
     try:
-        names = ["image", *(["first"] if head["recovery"] is not None else [])]
+        names = ["image", *(["second"] if head["together"] is not None else [])]
+        names += ["first"] if head["recovery"] is not None else []
         names += ["copy-%d" % i for i in range(len(head["checker"]["copies"]))]
         names += ["base-%d" % i for i in range(len(head["extents"]))]
         rows = head["parts"]
-        good = [row["name"] for row in rows] == names and 1 <= len(head["extents"]) <= 16
+        good = [row["name"] for row in rows] == names
         for row in rows:
             good = good and all(
                 isinstance(row[key], int) and 0 <= row[key] <= PART_MAX
@@ -352,6 +379,7 @@ def _checked_head(path, head):
         good = good and isinstance(head["promises"], list)
         good = good and all(isinstance(each, dict) for each in head["promises"])
         good = good and isinstance(head["expected"]["allowed"] or [], list)
+        good = good and keep_pairs.is_together(head)
     except (KeyError, TypeError, AttributeError):
         good = False
     if not good:
@@ -359,48 +387,65 @@ def _checked_head(path, head):
     return head
 
 
+def _unpack_parts(path, file, head, places, folder):
+    """Writes the parts to where they belong, which is within the places and the folder."""
+    one = {"image": (0, head["occurrence"])}
+    if head["together"]:
+        one["second"] = (1, head["together"]["occurrence"])
+    if head["recovery"]:
+        one["first"] = (0, head["recovery"]["cuts"][0])
+    for row in head["parts"]:
+        kind, _, number = row["name"].partition("-")
+        pieces = _unpacked(path, file, row, PART_MAX)
+        if kind == "base":
+            extent = head["extents"][int(number)]
+            target = places[extent.get("side", 0)] / extent["file"]
+            _unpack_base(path, pieces, target, extent["size"])
+            continue
+        if kind == "copy":
+            target = folder / check.FOLDER / number
+        else:
+            side, occurrence = one[kind]
+            target = places[side] / "images" / (occurrence["image"] + ".image")
+        with open(target, "wb") as out:
+            for piece in pieces:
+                out.write(piece)
+        if kind == "copy":
+            target.chmod(head["checker"]["copies"][int(number)]["mode"])
+        elif occurrence["image"] == START:
+            target.unlink()  # the content at the start has no image
+    if file.read(1):
+        raise _wrong(path, "has octets behind its parts")
+
+
 def unpack(path, folder):
-    """Unpacks a file to a folder as `crash explore` makes one; returns (head, Checker)."""
+    """Unpacks a file to a folder as `crash explore` makes one, or to one of pairs (pairs.py);
+    returns (head, Checker)."""
     path, folder = Path(path), Path(folder)
-    (folder / "images").mkdir()
-    (folder / "base").mkdir()
-    (folder / check.FOLDER).mkdir()
     with open(path, "rb") as file:
         head = _checked_head(path, _opened(path, file))
-        copies, extents = head["checker"]["copies"], []
+        rows = keep_pairs.places_of(head, folder)
+        (folder / check.FOLDER).mkdir()
+        for place, *_ in rows:
+            (place / "images").mkdir(parents=True)
+            (place / "base").mkdir()
         for i, one in enumerate(head["extents"]):
-            one = dict(one, file="base/%d.raw" % i) if isinstance(one, dict) else {}
-            extents.append(one)
+            one["file"] = "base/%d.raw" % i
             extent_of(one, folder)
-        for row in head["parts"]:
-            kind, _, number = row["name"].partition("-")
-            pieces = _unpacked(path, file, row, PART_MAX)
-            if kind == "base":
-                target = folder / "base" / ("%s.raw" % number)
-                _unpack_base(path, pieces, target, extents[int(number)]["size"])
-                continue
-            one = head["recovery"]["cuts"][0] if kind == "first" else head["occurrence"]
-            target = folder / "images" / (one["image"] + ".image")
-            if kind == "copy":
-                target = folder / check.FOLDER / number
-            with open(target, "wb") as out:
-                for piece in pieces:
-                    out.write(piece)
-            if kind == "copy":
-                target.chmod(copies[int(number)]["mode"])
-            elif one["image"] == START:
-                target.unlink()  # the content at the start has no image
-        if file.read(1):
-            raise _wrong(path, "has octets behind its parts")
-    texts = {"run": head["run"], "target": head["target"]}
-    first = head["recovery"]["cuts"][0] if head["recovery"] else head["occurrence"]
-    found = {"version": 1, **texts, "extents": extents, "images": [first]}
-    explore.write(folder / IMAGES, json.dumps(found))
-    explore.write(folder / PROMISES, json.dumps({"promises": head["promises"]}))
+        _unpack_parts(path, file, head, [row[0] for row in rows], folder)
+    for side, (place, name, occurrence, promises) in enumerate(rows):
+        extents = [one for one in head["extents"] if one.get("side", 0) == side]
+        found = {"version": 1, "run": head["run"], "target": name, "extents": extents}
+        explore.write(place / IMAGES, json.dumps({**found, "images": [occurrence]}))
+        explore.write(place / PROMISES, json.dumps({"promises": promises}))
+    if head["together"]:
+        keep_pairs.write(head, folder)
     return head, _checker(head, folder)
 
 
 def _checker(head, folder):
     one = head["checker"]
     copies = [(folder / check.FOLDER / str(i), x["path"]) for i, x in enumerate(one["copies"])]
+    if head["together"]:
+        return pairs_lab.restored(keep_pairs.settings_of(head), copies)
     return check.restored(one, copies)

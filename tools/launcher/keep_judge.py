@@ -10,17 +10,19 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from . import check, check_nested, check_report, compare, verdicts
+from . import check, check_nested, check_report, compare, pairs_lab, verdicts
 from .check_lab import CheckLab
 from .check_run import check_unit
 from .errors import EXEC_FAILED, LabError, UsageError
 from .explored import Explored, Unit
 from .keep import unpack
+from .pairs import Pairs
+from .pairs_lab import PairLab
 
 BUG, GONE, NO_VERDICT = 1, 0, EXEC_FAILED
 JUDGED = ("script", "setup", "copies")  # settings whose change makes another recovery
 MEANINGLESS = ("platform", "shard", "journal", "limit", "reads", "compare", "nested_depth", "vm")
-MEANINGLESS += ("image",)
+MEANINGLESS += ("checker_vm", "image", "pair_strategy")
 
 
 def changed(checker, args):
@@ -29,7 +31,7 @@ def changed(checker, args):
     paths = [path for _, path in new]
     copies = [each for each in checker.copies if each[1] not in paths] + new
     script, setup = check.texts_of(args)
-    return check.Checker(
+    one = check.Checker(
         checker.script if script is None else script,
         checker.setup if setup is None else setup,
         copies,
@@ -38,22 +40,30 @@ def changed(checker, args):
         cpus=args.cpus or checker.cpus,
         vm_arguments=args.vm_arg or checker.vm_arguments,
     )
+    peer, vm = pairs_lab.peer_of(args), getattr(checker, "vm", None)
+    if peer is not None and vm is None:
+        raise UsageError(
+            "crash check: --peer-script has no meaning for this kept bug: no VM runs another script"
+        )
+    if not isinstance(checker, pairs_lab.PairChecker):
+        return one
+    return pairs_lab.for_two(one, vm, checker.peer if peer is None else peer)
 
 
 def verdict(head, one):
     """(exit status, sentence) of a line of verdict about a kept bug."""
-    expected = head["expected"]
+    expected, what = head["expected"], "pair" if head["together"] else "image"
     if one["verdict"] in ("failed", "unsteady"):
         return NO_VERDICT, "it cannot be judged (%s): %s" % (one["verdict"], one["output"].strip())
     if one["verdict"] in verdicts.BUGS:
         same = (one["verdict"], one["status"]) == (expected["verdict"], expected["status"])
         return BUG, "the bug is there" if same else (
-            "the image is bad in another way: %s, status %s, instead of %s, status %s"
-            % (one["verdict"], one["status"], expected["verdict"], expected["status"])
+            "the %s is bad in another way: %s, status %s, instead of %s, status %s"
+            % (what, one["verdict"], one["status"], expected["verdict"], expected["status"])
         )
     if expected["verdict"] == check_report.STATE and one["digest"] not in expected["allowed"]:
         return BUG, "the bug is there: the state is neither of the right ones"
-    return GONE, "the bug is gone: the image is good"
+    return GONE, "the bug is gone: the %s is good" % what
 
 
 def judge(args, say):
@@ -79,18 +89,20 @@ def judge(args, say):
 
 def _judge(args, folder, say):
     head, kept = unpack(args.explored, folder)
-    checker, explored = changed(kept, args), Explored(folder)
+    checker = changed(kept, args)
     quiet = (lambda text: None) if args.json else say
     one, other = kept.settings(), checker.settings()
     again = args.nested or any(one[name] != other[name] for name in JUDGED)
     if not head["recovery"] and args.nested:
         raise UsageError(
-            "crash check: --nested has no meaning for this kept bug: no recovery has it"
+            "crash check: --nested has no meaning for this kept bug: "
+            + ("it is of a pair of images" if head["together"] else "no recovery has it")
         )
     if head["recovery"] and again:
-        status, sentence, more = Repeated(head, checker, explored, args, quiet).judge()
+        status, sentence, more = Repeated(head, checker, Explored(folder), args, quiet).judge()
     else:
-        status, sentence, more = _judge_image(head, checker, explored, args, quiet)
+        judge_it = _judge_pair if head["together"] else _judge_image
+        status, sentence, more = judge_it(head, checker, folder, args, quiet)
     if args.json:
         found = {"version": 1, "status": status, "text": sentence, **more, "cause": head["cause"]}
         print(json.dumps(found, indent=1))
@@ -100,10 +112,19 @@ def _judge(args, folder, say):
     return status
 
 
-def _judge_image(head, checker, explored, args, say):
+def _judge_pair(head, checker, folder, args, say):
+    """(status, sentence, line of the verdict) of the pair that showed the bug."""
+    found, platforms = Pairs(folder), head["occurrence"]["platforms"]
+    (unit,) = found.units(platforms, head["with-promises"])
+    with PairLab(found, platforms[0], checker, say) as lab:
+        vms = lab.start(lab.vms[0])
+        one = check_unit(vms, found, unit, [], checker.timeout, args.repeat)
+    return (*verdict(head, one), one)
+
+
+def _judge_image(head, checker, folder, args, say):
     """(status, sentence, line of the verdict) of the image that showed the bug."""
-    occurrence = head["occurrence"]
-    outer = None
+    explored, occurrence, outer = Explored(folder), head["occurrence"], None
     for each in head["recovery"]["cuts"] if head["recovery"] else ():
         outer = dict(each, outer=outer) if outer else each
     occurrence = dict(occurrence, outer=outer) if outer else occurrence
