@@ -64,8 +64,9 @@ bool sg_explore_images_begin(struct sg_explore_images *x, const struct sg_crash_
 /* Is there a plan of want.plans for the instant behind this event?  Instants come in order. */
 bool sg_explore_images_planned(struct sg_explore_images *x, uint64_t behind);
 /*
- * A crash point of a platform, or an instant of a plan, in one past; the memories of all of its pasts.  Not
- * SG_EXPLORE_GOOD: an image cannot be written, or a plan is wrong; a message is on stderr.
+ * A crash point of a platform, or an instant of a plan, in one past; the memories of all of its
+ * pasts.  Not SG_EXPLORE_GOOD: an image cannot be written, or a plan is wrong; a message is on
+ * stderr.
  */
 enum sg_explore_status sg_explore_images_point(struct sg_explore_images *x, unsigned platform,
                                                const struct sg_persist *p, uint64_t behind,
