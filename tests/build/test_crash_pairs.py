@@ -3,6 +3,7 @@
 """Tests of minimal examples and shards of `crash check --together`, and of `crash merge` of them,
 with an explorer and judges that are no machines."""
 import json
+import shlex
 import shutil
 import sys
 import threading
@@ -13,7 +14,7 @@ import cases
 sys.dont_write_bytecode = True
 from both import NAMES, Lab, arguments, command, explorer_of, make_pairs  # noqa: E402
 from both import make_plans, pair, verb, without_machines  # noqa: E402
-from judges import ADR, EADR, IMAGES, make_explored, refused  # noqa: E402
+from judges import ADR, EADR, IMAGES, files_of, make_explored, refused  # noqa: E402
 from launcher import pairs, verdicts  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
@@ -80,6 +81,26 @@ def minimal(folder):
     page = (folder / PLACE / "report.html").read_text()
     assert "<td>minimal</td><td>alpha: image %s" % small["images"][0] in page
     assert "put4" in page and "put5" not in page and "bug 1: 2 of 5 deviations" in lab.said
+
+
+@case
+def explained(folder):
+    """A bug names its least platform, what was promised to both VMs, and a command for a shell"""
+    status, text = command(folder, Lab(needs_two), rows=[pair(1, 1), pair(2, 3)], numbers=NUMBERS)
+    (bug,) = result(folder)["bugs"]
+    assert status == 1 and bug["least-platform"] == ADR[0], bug
+    # Both memories have two promises; the ends of the example are behind one of the other VM's.
+    place = folder / PLACE
+    found = pairs.Pairs(place).in_force(bug["example"]["behind"])
+    assert bug["promised"]["count"] == sum(map(len, found)) > 0, (bug, found)
+    assert [one["event"] for one in bug["promised"]["last"]] == [25], bug["promised"]
+    first, second = (shlex.split(part) for part in bug["again"].split("&&"))
+    file = str(place / "pair-1.bug")
+    assert first[1:] == ["crash", "keep", "--bug", "1", "--output", file, str(place)], first
+    assert second == [first[0], "crash", "check", file], second
+    assert "  again: " + bug["again"] in text and "least platform: " + ADR[0] in text, text
+    for name in ("report.html", "check-junit.xml"):
+        assert "pair-1.bug" in (place / name).read_text(), name
 
 
 @case
@@ -163,7 +184,7 @@ def whole_and_shards(folder, count, *words):
 
 
 def results(folder):
-    return [(folder / PLACE / name).read_bytes() for name in FILES]
+    return files_of(folder / PLACE)
 
 
 @case

@@ -2,8 +2,8 @@
 """The command that shows a bug again, for a shell in whatever folder.
 
 All paths are absolute.  A bug that the explorer found is looked for once more, on the weakest
-platform that has it.  An image that a checker refused is judged once more.  A bug of a recovery is
-written to a file, which is judged.
+platform that has it.  An image that a checker refused is judged once more.  A bug of a recovery, or
+of a pair of images, is written to a file, which is judged.
 """
 import os
 import shlex
@@ -64,9 +64,19 @@ def of_image(bug, folder):
     return _line("check", "--image", key, os.path.abspath(folder))
 
 
+def _of_kept(bug, folder, option, name):
+    """Keeps the bug as a file, and judges that."""
+    folder = os.path.abspath(folder)
+    file = os.path.join(folder, "%s-%d.bug" % (name, bug["number"]))
+    keep = _line("keep", option, bug["number"], "--output", file, folder)
+    return "%s && %s" % (keep, _line("check", file))
+
+
 def of_recovery(bug, folder):
     """That of a bug of a recovery."""
-    folder = os.path.abspath(folder)
-    file = os.path.join(folder, "recovery-%d.bug" % bug["number"])
-    keep = _line("keep", "--recovery-bug", bug["number"], "--output", file, folder)
-    return "%s && %s" % (keep, _line("check", file))
+    return _of_kept(bug, folder, "--recovery-bug", "recovery")
+
+
+def of_pair(bug, folder):
+    """That of a bug of pairs of images."""
+    return _of_kept(bug, folder, "--bug", "pair")

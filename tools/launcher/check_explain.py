@@ -73,6 +73,18 @@ class Explainer:
         return {**found, "nested": {**found["nested"], "bugs": rows}}
 
 
+def pair(bug, found):
+    """A bug of pairs of images, explained; promises are those about both VMs' memories."""
+    promises = [one for row in found.in_force(bug["example"]["behind"]) for one in row]
+    claimed = set.intersection(*(set(side.claimed()) for side in found.sides))
+    return {
+        **bug,
+        "least-platform": least(bug["platforms"], claimed),
+        "promised": {"count": len(promises), "last": in_force(promises)},
+        "again": again.of_pair(bug, found.folder),
+    }
+
+
 def lines(bug):
     """The same as lines of text."""
     yield "least platform: %s" % bug["least-platform"]

@@ -425,11 +425,11 @@ def _nested_parts(found):
 
 
 def _junit_bug(bug, kind):
-    """The test case of a bug.  Pairs have no command that shows them again."""
+    """The test case of a bug."""
     name = "%s %d: %s" % (kind, bug["number"], "; ".join(bug["cause"]))
     message = "%s, image %s" % (describe(bug), bug["example"]["image"])
     case = '<testcase classname="crash-check" name=%s><failure message=%s>%s</failure></testcase>'
-    words = pages.text("\n".join(check_explain.lines(bug))) if "again" in bug else ""
+    words = pages.text("\n".join(check_explain.lines(bug)))
     return case % (pages.attribute(name), pages.attribute(message), words)
 
 

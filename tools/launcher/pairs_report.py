@@ -6,7 +6,7 @@ Every text may come from a stranger, so all of it is escaped.
 import json
 from html import escape
 
-from . import check_report, explore, explore_report, plans
+from . import check_explain, check_report, explore, explore_report
 from .explored import load
 
 SHOWN = check_report.IMAGES_MAX  # pairs that a bug lists, and lines of lost stores of a VM
@@ -19,7 +19,7 @@ def _events(found, findings):
         numbers = set()
         for each in findings:
             numbers |= check_report.lost_of(each[3]["sides"][k])
-        tables.append(plans.events(side.trace(), numbers, side.symbols()))
+        tables.append(check_report.events_of(side, numbers))
     return tables
 
 
@@ -124,6 +124,7 @@ def result(found, checker, selection, done):
     checked, counts = check_report.tally(units, done)
     minimal = load(found.folder / check_report.MINIMAL, "crash check") or {}
     bugs = _bugs(found, check_report.findings(units, done), minimal)
+    bugs = [check_explain.pair(bug, found) for bug in bugs]
     doubt = len(units) - len(checked) + counts["failed"] + counts["unsteady"]
     notes = check_report.notes_of(units, checked, counts, "pair")
     return {
@@ -191,6 +192,8 @@ def lines(told):
             yield "    " + text
         for line in bug["example"]["output"].strip().splitlines()[-3:]:
             yield "  printed: " + line[:200]
+        for text in check_explain.lines(bug):
+            yield "  " + text
     yield from told["notes"]
 
 
@@ -210,6 +213,7 @@ def page(told):
         rows += [("platforms", ", ".join(bug["platforms"]))]
         rows += [("example", _place(told, bug["example"])), ("minimal", small)]
         rows += [("", text) for text in _lost_lines(told, bug["minimal"] or bug["example"])]
+        rows += check_explain.rows(bug)
         cells = ("<tr><td>%s</td><td>%s</td></tr>" % (a, escape(str(b))) for a, b in rows)
         parts.append("<table>%s</table>" % "".join(cells))
         parts.append("<pre>%s</pre>" % escape(bug["example"]["output"]))
