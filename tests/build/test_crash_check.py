@@ -549,7 +549,7 @@ def documented(_folder):
         if getattr(args, "shard", None):
             assert verdicts.shard_of(args.shard) == (8, 8)
             found.append("shard")
-    assert {"check", "merge", "keep"} <= set(found) and found.count("shard") == 4, found
+    assert {"check", "merge", "keep"} <= set(found) and found.count("shard") == 5, found
 
 
 if __name__ == "__main__":
