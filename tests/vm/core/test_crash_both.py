@@ -19,6 +19,9 @@ METHODS = ("noted", "noted-first")
 NOTES = "crash_notes %s " % programs.DAX
 BOTH = "case $CRASH_VM in alpha) %sask $CRASH_PEER ;; *) %sserve ;; esac" % (NOTES, NOTES)
 VM = ("--vm-arg", "--timeout %d" % labtest.UP_LIMIT)
+# alpha judges, and asks beta.
+SERVER = ("--checker-vm", "alpha", "--peer-script", NOTES + "serve")
+SERVER += ("--script", NOTES + "ask $CRASH_PEER")
 LIMIT = 600  # seconds of a check, on a busy machine
 
 
@@ -34,7 +37,15 @@ class CrashBoth(labtest.LabCase):
         programs.install(cls.lab, "beta", "crash_server")
 
     def record(self, method):
-        """The folder of a recording.  Each method has records and notes of its own."""
+        """A copy of a recording, which is made when it is wanted first.  Each method has records
+        and notes of its own."""
+        if not (self.place / method).exists():
+            self.make(method)
+        out = Path(tempfile.mkdtemp(prefix=method, dir=self.place))
+        shutil.copytree(self.place / method, out, dirs_exist_ok=True)
+        return out
+
+    def make(self, method):
         number = METHODS.index(method)
         client = "crash_log %s %s %d %d %d %s" % (
             *(programs.ADDRESS["beta"], method, RECORDS, number + 1, number * RECORDS),
@@ -48,18 +59,18 @@ class CrashBoth(labtest.LabCase):
             *("--", "alpha", "sh", "-c", call),
             timeout=120,
         )
-        return self.place / method
 
     def check(self, recording, *options, status):
         """A check of pairs; returns its result."""
         program = Path(programs.FOLDER).joinpath("crash_notes").resolve()
         words = ("--together", "--vm", "alpha", "--vm", "beta", "--platform", "adr,ddio=on")
-        found = self.lab.run(
-            *("crash", "check", *VM, *words, "--copy", "%s:/usr/bin/crash_notes" % program),
-            *("--json", *options, recording),
-            status=status,
-            timeout=LIMIT,
-        )
+        words += ("--copy", "%s:/usr/bin/crash_notes" % program)
+        return self.judge(recording, *words, *options, status=status)
+
+    def judge(self, what, *options, status):
+        """What crash check says of a recording, or of a kept bug."""
+        words = ("crash", "check", *VM, "--json", *options, what)
+        found = self.lab.run(*words, status=status, timeout=LIMIT)
         folder = Path(self.lab.state) / "labs"
         self.assertEqual([p.name for p in folder.glob("check-*")] if folder.exists() else [], [])
         return json.loads(found.out)
@@ -82,18 +93,52 @@ class CrashBoth(labtest.LabCase):
     def test_wrong(self):
         """Notes before the Write: a record is missing, as the script of one VM finds"""
         recording = self.record("noted-first")
-        server = ("--checker-vm", "alpha", "--peer-script", NOTES + "serve")
-        found = self.check(
-            *(recording, *server, "--limit", "60", "--script", NOTES + "ask $CRASH_PEER"),
-            status=1,
-        )
+        found = self.check(recording, *SERVER, "--limit", "60", status=1)
         self.assertGreater(found["verdicts"]["good"], 0)
         self.assertEqual({bug["verdict"] for bug in found["bugs"]}, {"bug"})
         for bug in found["bugs"]:
             self.assertIn("missing 1", bug["example"]["output"])
+        # Both that a record was lost, and that it was not sent yet, is found.
+        self.assertEqual({self.is_minimal(bug) for bug in found["bugs"]}, {0, 1})
         place = recording / "together-alpha-beta"
         self.assertIn("alpha and beta", (place / "report.html").read_text())
         self.assertIn("<failure", (place / "check-junit.xml").read_text())
+
+    def is_minimal(self, bug):
+        """Of what was lost beta's loss of the record is needed, and nothing else.  Where nothing
+        was lost, the record had not been sent yet."""
+        if not any(bug["example"]["deviations"]):
+            self.assertEqual((bug["cause"], bug["minimal"]), (["nothing is lost"], None))
+            return 0
+        small = bug["minimal"]
+        self.assertEqual(small["behind"], bug["example"]["behind"])
+        self.assertEqual((small["deviations"][0], small["lost"][0]), ([], []))
+        self.assertGreater(len(small["lost"][1]), 0)
+        self.assertEqual({cause.split(":")[0] for cause in bug["cause"]}, {"beta"})
+        return 1
+
+    @labtest.long
+    def test_shards(self):
+        """Two shards are one check; a kept bug is judged again, without the recording"""
+        whole, parts = self.record("noted-first"), self.record("noted-first")
+        words = (*SERVER, "--limit", "60", "--no-reduce")
+        found = self.check(whole, *words, status=1)
+        for shard in ("1/2", "2/2"):
+            self.check(parts, *words, "--shard", shard, status=1)
+        places = [folder / "together-alpha-beta" for folder in (whole, parts)]
+        self.assertFalse((places[1] / "check.json").exists())
+        self.lab.run("crash", "merge", places[1], places[1], status=1)
+        for name in ("check.json", "check-junit.xml", "report.html"):
+            self.assertEqual((places[1] / name).read_text(), (places[0] / name).read_text())
+        # What is merged gets minimal examples, and no check of a pair that was judged.
+        small = self.check(parts, *words[:-1], status=1)
+        self.assertEqual(small["verdicts"], found["verdicts"])
+        kept = self.place / "kept"
+        self.lab.run("crash", "keep", places[1], "--bug", "1", "--output", kept)
+        shutil.rmtree(parts)
+        self.assertEqual(self.judge(kept, status=1)["text"], "the bug is there")
+        script = ("--script", NOTES + "ask $CRASH_PEER || :")
+        self.assertIn("the bug is gone", self.judge(kept, *script, status=0)["text"])
 
 
 if __name__ == "__main__":
