@@ -333,7 +333,7 @@ static void longest_list(void)
 /* A turn reads page lists only as far as its budget allows, not a whole queue of them. */
 static void long_lists_take_turns(void)
 {
-    enum { LISTS = 6, PAGES = 8192 };
+    enum { LISTS = 6, PAGES = SG_TURN_QUANTUM / 8 }; /* a list that ends a queue pair's turn */
     const struct md_qp_params params = { .flags = SG_QP_KERNEL };
     uint32_t fast[LISTS], i;
     struct sg_adapter *a;
