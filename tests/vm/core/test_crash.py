@@ -20,6 +20,8 @@ import programs
 from crashfiles import ADR, ALL, BUFFERED, CACHED, NOWHERE
 
 RECORDS = 10
+# The cause of a bug that lost what alpha has placed in beta's memory.
+BY_ALPHA = r"the (RDMA Write|Send) of alpha, in QP \d+\Z"
 # Methods of crash_log with a flag, recorded together: their records have places of their own.
 FLAGS = ("flag", "flag-first", "inline", "one-write")
 FLAGS_START, FLAGS_RECORDS = 100, 4
@@ -199,7 +201,7 @@ class Crash(labtest.LabCase):
         self.assertEqual(self.misled(), FLAGS_WRONG)
         for bug in found["bugs"]:
             self.assertEqual(len(bug["example"]["deviations"]), 1, bug)
-            self.assertTrue(all(text.startswith("place") for text in bug["cause"]), bug)
+            self.assertTrue(all(re.match(BY_ALPHA, text) for text in bug["cause"]), bug["cause"])
 
     def misled(self):
         """{method of a flag: platforms on which it misleads}, by the verdicts."""
@@ -283,7 +285,7 @@ class Crash(labtest.LabCase):
         self.assertEqual(set(found["verdicts"]), {"good", "bug"} if status else {"good"})
         for bug in found["bugs"]:
             self.assertEqual(bug["status"], 1)
-            self.assertTrue(all(text.startswith("place") for text in bug["cause"]), bug)
+            self.assertTrue(all(re.match(BY_ALPHA, text) for text in bug["cause"]), bug["cause"])
 
     @labtest.long
     def test_same_twice(self):
@@ -292,6 +294,10 @@ class Crash(labtest.LabCase):
         options = ("--target", "beta", "--strategy", "only,all-but,random:5:7")
         first = self.explore(*options, "--output", self.folder / "a", status=1)
         second = self.explore(*options, "--output", self.folder / "b", status=1)
+        # The commands that show bugs again name the folder.
+        second = json.loads(
+            json.dumps(second).replace(str(self.folder / "b"), str(self.folder / "a"))
+        )
         self.assertEqual(first, second)
         self.assertGreater(first["images"], RECORDS)
         names = [
