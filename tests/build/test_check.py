@@ -264,7 +264,7 @@ def arguments__refused(_folder):
 
 @case
 def labs__how_many(_folder):
-    """two processors have up to three labs, with the debug kernel two"""
+    """one processor has one lab at a time, two have two; a short run has one more"""
     assert check.most_labs(1, True) == 1
     assert 1 <= check.most_labs(2, True) <= 2
     assert check.most_labs(2, True) <= check.most_labs(2) <= 3

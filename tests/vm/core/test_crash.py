@@ -291,7 +291,8 @@ class Crash(labtest.LabCase):
     def test_same_twice(self):
         """Two explorations of a recording have the same result, and images if wanted."""
         self.record_local("no-flush")
-        options = ("--target", "beta", "--strategy", "only,all-but,random:5:7")
+        options = ("--target", "beta", "--domain", "adr", "--ddio", "on")
+        options += ("--strategy", "only,all-but,random:5:7")
         first = self.explore(*options, "--output", self.folder / "a", status=1)
         second = self.explore(*options, "--output", self.folder / "b", status=1)
         # The commands that show bugs again name the folder.

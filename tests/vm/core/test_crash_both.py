@@ -117,6 +117,14 @@ class CrashBoth(labtest.LabCase):
         self.assertEqual({cause.split(":")[0] for cause in bug["cause"]}, {"beta"})
         return 1
 
+    def comparable(self, place):
+        """A result without the folder's name, and without what a server printed before it was put
+        back."""
+        found = json.loads((place / "check.json").read_text())
+        for bug in found["bugs"]:
+            del bug["again"], bug["example"]["output"]
+        return found
+
     @labtest.long
     def test_shards(self):
         """Two shards are one check; a kept bug is judged again, without the recording"""
@@ -128,8 +136,7 @@ class CrashBoth(labtest.LabCase):
         places = [folder / "together-alpha-beta" for folder in (whole, parts)]
         self.assertFalse((places[1] / "check.json").exists())
         self.lab.run("crash", "merge", places[1], places[1], status=1)
-        for name in ("check.json", "check-junit.xml", "report.html"):
-            self.assertEqual((places[1] / name).read_text(), (places[0] / name).read_text())
+        self.assertEqual(*map(self.comparable, places))
         # What is merged gets minimal examples, and no check of a pair that was judged.
         small = self.check(parts, *words[:-1], status=1)
         self.assertEqual(small["verdicts"], found["verdicts"])
