@@ -32,6 +32,9 @@ AT_RECONNECT, FIRST = "RPC-05", "client-first-credit"
 # Cases that wait for a Call of a certain size or with certain chunks.  A slow machine's client may
 # make none while the judge waits for it (30 s): the judge then says so, and judges nothing.
 RARE = re.compile(r"client-(full-reply|returned-|unused-chunk|short)")
+# Linux's client ends the connection at a long verifier.  Whether the first Reply of these cases has
+# one that is too long, so that they are skipped, or only the second one, depends on the Calls.
+VERIFIER = re.compile(r"client-full-reply")
 SERVE = """
 mkdir -p /srv/export
 mount -t tmpfs -o size=16M tmpfs /srv/export
@@ -115,7 +118,7 @@ def steady(report, name):
 
 def all_steady(report):
     """{case: such rules} of the cases in which it breaks one."""
-    found = {name: steady(report, name) for name in report.broken}
+    found = {name: steady(report, name) for name in report.broken if not VERIFIER.match(name)}
     return {name: rules for name, rules in found.items() if rules}
 
 
