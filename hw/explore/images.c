@@ -165,7 +165,9 @@ struct sg_persist *images_cut(struct sg_explore_images *x, const struct sg_persi
         };
     }
     clone = sg_persist_clone(x->p, memory);
+    sg_persist_note_touched(clone, true);
     sg_persist_report_free(sg_persist_cut(clone, policy));
+    sg_explore_pasts_changed(c, x->head.extent_count, clone);
     return clone;
 }
 

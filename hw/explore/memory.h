@@ -23,8 +23,10 @@ struct sg_explore_mapping {
 /* Both memories of all extents. */
 struct sg_explore_memories {
     struct sg_explore_mapping visible[SG_TRACE_EXTENTS], media[SG_TRACE_EXTENTS];
-    bool apart;  /* private mappings of files (pasts.h) */
-    GArray *own; /* likewise: pages that may differ from these, if nobody needs them; NULL: none */
+    bool apart; /* private mappings of files (pasts.h) */
+    /* Likewise: pages that may differ from these, of memories that nobody needs and of copies for
+     * cuts; NULL: none. */
+    GArray *own;
 };
 
 struct sg_explore_content {

@@ -87,21 +87,7 @@ static void give_back(struct sg_explore_memories *m, unsigned extents)
     }
 }
 
-bool sg_explore_pasts_copy(struct sg_explore_memories *to, const struct sg_explore_memories *m,
-                           unsigned extents, const struct sg_persist *p, unsigned from)
-{
-    if (to->apart) {
-        give_back(to, extents);
-    } else if (!map_private(to, m, extents)) {
-        return false;
-    }
-    if (m[from].apart) {
-        copy_touched(to, &m[from], extents, p);
-    }
-    return true;
-}
-
-/* ---- Several pasts ---- */
+/* ---- Pages of their own ---- */
 
 static void forget_own(struct sg_explore_memories *m)
 {
@@ -139,6 +125,36 @@ static void add_own(struct sg_explore_memories *m, GArray *pages)
     g_array_set_size(pages, kept);
     m->own = pages;
 }
+
+/* ---- Copies for cuts ---- */
+
+bool sg_explore_pasts_copy(struct sg_explore_memories *to, const struct sg_explore_memories *m,
+                           unsigned extents, const struct sg_persist *p, unsigned from)
+{
+    if (!to->apart && !map_private(to, m, extents)) {
+        return false;
+    }
+    if (to->own && to->own->len > OWN_PAGES) {
+        give_back(to, extents);
+        forget_own(to);
+    }
+    for (guint i = 0; to->own && i < to->own->len; i++) {
+        copy_page(to, &m[from], &g_array_index(to->own, struct page_of, i));
+    }
+    if (m[from].apart) {
+        copy_touched(to, &m[from], extents, p);
+        add_own(to, touched_pages(p, to, extents));
+    }
+    return true;
+}
+
+void sg_explore_pasts_changed(struct sg_explore_memories *copy, unsigned extents,
+                              const struct sg_persist *clone)
+{
+    add_own(copy, touched_pages(clone, copy, extents));
+}
+
+/* ---- Several pasts ---- */
 
 static void drop_fresh(const struct sg_explore_memories *files, unsigned extents, void *fresh[])
 {

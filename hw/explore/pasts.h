@@ -27,8 +27,14 @@ bool sg_explore_pasts_unite(struct sg_explore_memories *m, unsigned extents,
                             const struct sg_persist *p, unsigned number);
 /* How many pages a domain has touched. */
 size_t sg_explore_pasts_touched(const struct sg_persist *p, unsigned extents);
-/* Private copies of a past's memories, for one cut after another; @to: none, or such copies. */
+/*
+ * Private copies of a past's memories, for one cut after another; @to: none, or such copies, of
+ * which only the pages are copied again that have been changed: sg_explore_pasts_changed() is told
+ * of the pages that a clone of the domain has touched in them.
+ */
 bool sg_explore_pasts_copy(struct sg_explore_memories *to, const struct sg_explore_memories *m,
                            unsigned extents, const struct sg_persist *p, unsigned from);
+void sg_explore_pasts_changed(struct sg_explore_memories *copy, unsigned extents,
+                              const struct sg_persist *clone);
 
 #endif

@@ -104,7 +104,8 @@ uint32_t sg_persist_stops_at_flush(struct sg_persist *p, const struct sg_persist
 /*
  * From now on the domain notes which pages it touches: in both memories, and in what it knows of
  * their lines; also those that its owner says that somebody writes to.  Or not any more.  A clone
- * goes on with what its original has noted.  Not noted is what a cut or a restart does.
+ * goes on with what its original has noted.  Of a cut the pages are noted that it changes in the
+ * memories or decides about; of a restart nothing is.
  */
 void sg_persist_note_touched(struct sg_persist *p, bool on);
 /*

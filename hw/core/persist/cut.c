@@ -262,6 +262,7 @@ static void cut_page(struct cut *c, struct extent *e, size_t page_no)
     uint64_t start = (uint64_t)page_no * SG_PERSIST_PAGE, left = 0;
     int fate = before.has_history ? 0 : foregone(c, e->base + start, SG_PERSIST_PAGE);
 
+    sg_dom_touch(&e->touched, page_no);
     if (fate < 0) {
         rows_without_history(c, e, page_no, &before, before.dirty, SG_PERSIST_LOST);
     } else if (fate > 0) {
@@ -303,6 +304,7 @@ static void cut_untracked_lines(struct cut *c, struct extent *e, uint64_t off, u
     if (keep && !sg_dom_media_take(c->p, e, lines)) {
         row.fate = SG_PERSIST_REFUSED;
     } else if (keep) {
+        sg_dom_touch_range(&e->touched, off, len);
         memcpy(e->media + off, e->visible + off, len);
         sg_dom_heal(c->p, e->base + off, len);
         row.stores_kept = row.stores;

@@ -227,30 +227,59 @@ static void united(void)
     }
 }
 
-/* A copy for a cut is as its past, and is again after it was changed. */
-static void for_cuts(void)
+/* A cut of a clone, by the policy that the number gives. */
+static void cut(struct pasts *x, struct sg_explore_memories *copy, unsigned n, unsigned number)
+{
+    const struct sg_persist_policy policy = {
+        .outcome = number % SG_PERSIST_OUTCOMES, .addr = BASE, .len = SIZE, .seed = number
+    };
+    struct sg_persist_memory memory = { copy->visible[0].octets, copy->media[0].octets };
+    struct sg_persist *clone = sg_persist_clone(x->p[n], &memory);
+
+    sg_persist_note_touched(clone, true);
+    sg_persist_report_free(sg_persist_cut(clone, &policy));
+    sg_explore_pasts_changed(copy, 1, clone);
+    sg_persist_free(clone);
+}
+
+/*
+ * A copy is as its past, although cuts have changed it and its past has gone on.  @pages: that
+ * are written to, more of them than a copy keeps, or fewer.
+ */
+static void copies(unsigned pages)
 {
     struct sg_explore_memories copy;
+    uint64_t random = pages;
     struct pasts x;
 
     up(&x);
     sg_explore_memories_init(&copy);
-    for (unsigned i = 0; i < 4; i++) {
-        unsigned n = i / 2; /* from the shared mappings, and from a past's */
+    for (unsigned i = 0; i < ROUNDS / 10; i++) {
+        unsigned n = i < ROUNDS / 20 ? 0 : sg_prng(&random) % 2;
 
-        if (i == 2) {
+        if (i == ROUNDS / 20) {
             divide(&x, 0, 1);
-            write_to(&x, 1, 6 * SG_PERSIST_PAGE, 6, true);
+        }
+        for (unsigned k = sg_prng(&random) % pages; k; k--) {
+            uint64_t page = sg_prng(&random) % pages, word = sg_prng(&random) % 510;
+
+            write_to(&x, n, page * SG_PERSIST_PAGE + word * 8 % 4032, i, k % 2);
         }
         T_TRUE(sg_explore_pasts_copy(&copy, x.m, 1, x.p[n], n));
         T_EQ_MEM(copy.visible[0].octets, x.want[n], SIZE);
         T_EQ_MEM(copy.media[0].octets, x.want[n] + SIZE, SIZE);
-        memset(copy.visible[0].octets, 1, SIZE);
-        memset(copy.media[0].octets, 2, SIZE);
+        cut(&x, &copy, n, i);
         as_expected(&x);
     }
+    T_TRUE(pages_of_its_own(copy.media[0].octets) > 0);
     sg_explore_memories_fini(&copy);
     down(&x);
+}
+
+static void for_cuts(void)
+{
+    copies(20);
+    copies(PAGES);
 }
 
 static unsigned in_use(const struct pasts *x)
