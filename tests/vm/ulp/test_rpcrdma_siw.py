@@ -20,8 +20,24 @@ REPEATS = 4
 # any case is silent, and shorter than the judge waits for a Call.
 TIMEO = ",timeo=150"
 ECHO_PORT, JUDGE_PORT = 20050, 20051
+# `rpcrdma call` ends with status 2 if its first connection fails, as one does of which siw loses a
+# message; then it is tried again.
+CALL = """
+for n in $(seq %d); do
+    rpcrdma call "$1" --count 0 --seconds 600
+    status=$?
+    [ $status = 2 ] || break
+    sleep 1
+done
+exit $status
+""" % (
+    REPEATS + 1
+)
 # These need memory windows of type 2, which siw does not have.
 NO_WINDOWS = {"private-invalidation", "private-invalidation-xid"}
+# Linux's server ends the connection right behind the ERR_CHUNK for a Position beyond the message.
+# Over the adapter the ERR_CHUNK arrives, over siw it mostly does not.
+ENDS_AT_ONCE = {"position-beyond"}
 SERVE = (
     "mkdir -p /srv/export\nmount -t tmpfs -o size=16M tmpfs /srv/export\n"
     "head -c 40000 /dev/urandom > /srv/export/checked\n"
@@ -39,7 +55,7 @@ class Siw(labtest.LabCase):
         for vm in (CLIENT, SERVER):
             cls.lab.run("copy", rpcrdmatest.PROGRAM, vm + ":/usr/bin/rpcrdma")
 
-    def check(self, target, breaks, *more):
+    def check(self, target, breaks, *more, unsure=frozenset()):
         """Runs all cases, and repeats those that are not judged as they should be."""
         _, report = rpcrdmatest.check_server(self.lab, target, *more)
         self.assertGreaterEqual(report.cases, 50, report.text)
@@ -48,7 +64,7 @@ class Siw(labtest.LabCase):
             for name in report.broken.keys() | breaks.keys()
             if report.broken.get(name) != breaks.get(name)
         }
-        for name in sorted(wrong):
+        for name in sorted(wrong - unsure):
             for _ in range(REPEATS):
                 print(
                     "# repeated: %s, %s" % (name, sorted(report.broken.get(name, {"no verdict"})))
@@ -73,7 +89,8 @@ class Siw(labtest.LabCase):
         """As over the adapter, but for what needs memory windows"""
         self.lab.sh(SERVER, "set -e\n" + SERVE, timeout=ulptest.LIMIT)
         breaks = {name: LINUX_BREAKS[name] for name in LINUX_BREAKS.keys() - NO_WINDOWS}
-        report = self.check(ulptest.ADDRESS, breaks, "--program", "nfs", "--file", "checked")
+        words = ("--program", "nfs", "--file", "checked")
+        report = self.check(ulptest.ADDRESS, breaks, *words, unsure=ENDS_AT_ONCE)
         self.assertEqual(report.skipped, NO_WINDOWS | {"results"}, report.text)
 
     def test_our_client__keeps_all_rules(self):
@@ -82,11 +99,12 @@ class Siw(labtest.LabCase):
         judge = self.lab.start(SERVER, *words)
         judge.expect("listening at port %d" % JUDGE_PORT)
         target = "%s:%d" % (ulptest.ADDRESS, JUDGE_PORT)
-        client = self.lab.start(CLIENT, "rpcrdma", "call", target, "--count", 0, "--seconds", 600)
+        client = self.lab.start(CLIENT, "sh", "-c", CALL, "call", target)
         status = judge.wait(3 * ulptest.LIMIT)
         client.stop()
         report = rpcrdmatest.Report(judge.output)
-        self.assertEqual((status, report.broken, report.troubled), (0, {}, set()), report.text)
+        found = (status, report.broken, report.troubled)
+        self.assertEqual(found, (0, {}, set()), report.text + client.output)
         # A client that siw leaves without its first Reply calls again only when a case is over.
         self.assertGreater(len(report.passed), linux.CASES * 3 // 4, report.text)
 
