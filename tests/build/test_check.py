@@ -192,6 +192,30 @@ def labs__at_once(folder):
 
 
 @case
+def labs__that_wait(folder):
+    """one program that waits runs beside two other labs and beside programs without one"""
+    meet = [MEET, {"ME": "a", "OTHER": "b"}], [MEET, {"ME": "b", "OTHER": "a"}]
+    for others in (
+        [("b", "unit", True), ("x", "unit", True)],
+        [("x", "vm", False), ("b", "vm", False)],
+    ):
+        programs = [check.Program("a", "full", ["sh", "-c", meet[0][0]], parallel=False)]
+        programs[0].env = {"D": str(folder), **meet[0][1]}
+        programs[0].lab = programs[0].waits = True
+        for name, suite, parallel in others:
+            text, env = meet[1] if name == "b" else (BUSY, {})
+            program = check.Program(name, suite, ["sh", "-c", text], parallel=parallel)
+            program.env = {"D": str(folder), **env}
+            program.lab = suite == "vm"
+            programs.append(program)
+        with contextlib.redirect_stdout(io.StringIO()):
+            check.Runner(folder, False).run_all(programs, 2, 2)
+        assert [p.cases[0].outcome for p in programs] == 3 * ["passed"], programs
+        for name in "ab":
+            (folder / name).unlink()
+
+
+@case
 def short__programs_in_c(_folder):
     """without suite full, C programs run in part; whole if they are named, or with suite full"""
     for words, short in (([], True), (["--full"], False), (["x/y"], False)):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Images of a hash table without a flush, judged in VMs by GNU parallel and by a Slurm array.
 # timeout: 1500
+# waits: for scripts that sleep
 
 The lines are those of docs/crash-laboratory.md, for two shards.  In each case one of them is killed
 and has to go on.  tests/build/test_crash_shards.py has all eight shards, with other judges.
@@ -16,7 +17,7 @@ import labtest
 import programs
 import schedulers
 
-ENTRIES, SHARDS, VICTIM = 20, 2, 1
+ENTRIES, SHARDS, VICTIM = 10, 2, 1
 PROGRAM = Path(programs.FOLDER) / "crash_hash"
 LIMIT = 600  # seconds of all shards, on a busy machine
 FILES = ("check.json", "check-junit.xml", "report.html")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Faults on demand (docs/manual/faults.md), and what Linux and our driver do about them.
 # timeout: 1200
+# waits: for adapters that do not answer
 
 Each case sets rules on an adapter and says what has to happen: the work goes on, or ends with an
 error.  Afterwards rping works again, no object is left, and no kernel complains.  beta has native
