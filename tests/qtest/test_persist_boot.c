@@ -8,7 +8,7 @@
 #include "persist_rig.h"
 #include "tap.h"
 
-enum { AT = 64 << 20, SAVED = 0x11, LATER = 0x22, TRIES = 400 };
+enum { AT = 64 << 20, SAVED = 0x11, LATER = 0x22, TRIES = 12000 };
 
 static char *state;
 
