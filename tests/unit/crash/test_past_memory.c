@@ -18,6 +18,7 @@ enum {
     MEMORIES = 6,
     FILLED = PAGES / 2, /* the other pages are never written, but for what a case writes */
     ROUNDS = 3000,
+    CUTS = 100, /* each costs several comparisons of everything */
 };
 
 #define BASE 0x100000000ull
@@ -254,10 +255,10 @@ static void copies(unsigned pages)
 
     up(&x);
     sg_explore_memories_init(&copy);
-    for (unsigned i = 0; i < ROUNDS / 10; i++) {
-        unsigned n = i < ROUNDS / 20 ? 0 : sg_prng(&random) % 2;
+    for (unsigned i = 0; i < CUTS; i++) {
+        unsigned n = i < CUTS / 2 ? 0 : sg_prng(&random) % 2;
 
-        if (i == ROUNDS / 20) {
+        if (i == CUTS / 2) {
             divide(&x, 0, 1);
         }
         for (unsigned k = sg_prng(&random) % pages; k; k--) {

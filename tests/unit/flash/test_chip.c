@@ -119,7 +119,7 @@ static void cut(bool torn)
 {
     struct medium m = { .torn = torn };
     uint32_t total = 2 * sizeof(struct sg_flash_slot);
-    unsigned stride = t_stride(3) | 1; /* odd: no multiple of a field */
+    unsigned stride = t_stride(7) | 1; /* odd: no multiple of a field */
     unsigned news = 0;
 
     sg_flash_free(fresh(&m));

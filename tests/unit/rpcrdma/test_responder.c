@@ -131,7 +131,7 @@ static void damaged_calls__one_answer(void)
 {
     struct rr_settings settings = rr_settings_default();
     struct requester *q = g_new0(struct requester, 1);
-    unsigned answers, answered = 0, ended = 0, seeds = t_seeds(SEEDS, SEEDS / 4);
+    unsigned answers, answered = 0, ended = 0, seeds = t_seeds(SEEDS, SEEDS / 8);
 
     rr_loopback_init(&q->loopback, &settings);
     start(q);
@@ -172,7 +172,7 @@ static void damaged_replies__are_findings(void)
     static const struct lie lie = { .name = "damage",
                                     .damages = damage,
                                     .edition = RR_EDITION_RFC };
-    unsigned failed = 0, seeds = CHECK_SEEDS / t_stride(2);
+    unsigned failed = 0, seeds = CHECK_SEEDS / t_stride(4);
 
     for (uint32_t seed = 1; seed <= seeds; seed++) {
         struct rr_check_run run = {

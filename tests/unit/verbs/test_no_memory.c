@@ -454,12 +454,12 @@ static void each_fails(uint64_t count, unsigned stride)
 
 static void each_alone(void)
 {
-    each_fails(1, t_stride(1));
+    each_fails(1, t_stride(2));
 }
 
 static void for_a_while(void)
 {
-    each_fails(AWHILE, t_stride(3));
+    each_fails(AWHILE, t_stride(7));
 }
 
 /* The scenario without a failure: even then, no allocation may be one that must not fail. */
