@@ -26,7 +26,10 @@
 enum {
     PAGE = TARGET_PAGE_SIZE,
     UNIT = BITS_PER_LONG * PAGE, /* examined at once */
+    PART = 2 << 20,              /* of memory, and likewise where it is kept */
 };
+
+#define MAP_IN_USE (3ull << 62) /* an entry of the page map: present, or swapped */
 
 typedef struct KeptBlock {
     RAMBlock *block; /* referenced through its region */
@@ -40,6 +43,58 @@ typedef struct StaghornRewindRam {
 } StaghornRewindRam;
 
 /* ---- keeping ---- */
+
+/*
+ * Has anybody touched this part of anonymous memory?  If not it is zero, and to read it would take
+ * memory for it (Linux's Documentation/admin-guide/mm/pagemap.rst).  map: /proc/self/pagemap, or -1
+ * if there is none: then all is in use.
+ */
+static bool part_in_use(int map, const uint8_t *host, uint64_t len)
+{
+    uint64_t size = qemu_real_host_page_size(), entry[PART / 4096];
+    size_t count = DIV_ROUND_UP(len, size);
+    off_t first = (uintptr_t)host / size * sizeof(*entry);
+
+    if (map < 0 || count > ARRAY_SIZE(entry) ||
+        pread(map, entry, count * sizeof(*entry), first) != count * sizeof(*entry)) {
+        return true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (entry[i] & MAP_IN_USE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void keep_part(StaghornRewindRam *ram, const KeptBlock *kept, uint64_t from, uint64_t to)
+{
+    const uint8_t *host = kept->block->host;
+
+    for (uint64_t at = from; at < to; at += PAGE) {
+        if (!buffer_is_zero(host + at, MIN(PAGE, to - at))) {
+            memcpy(kept->copy + at, host + at, MIN(PAGE, to - at));
+            ram->octets += PAGE;
+        }
+    }
+}
+
+static void keep_pages(StaghornRewindRam *ram, const KeptBlock *kept)
+{
+    bool anonymous = kept->block->fd < 0 && !qemu_ram_is_shared(kept->block);
+    int map = anonymous ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1;
+
+    for (uint64_t at = 0; at < kept->len; at += PART) {
+        uint64_t to = MIN(at + PART, kept->len);
+
+        if (part_in_use(map, kept->block->host + at, to - at)) {
+            keep_part(ram, kept, at, to);
+        }
+    }
+    if (map >= 0) {
+        close(map);
+    }
+}
 
 /* NVDIMMs of the domain are not migratable (domain_save.c); what else is not, is no state. */
 static int keep_block(RAMBlock *block, void *opaque)
@@ -55,12 +110,7 @@ static int keep_block(RAMBlock *block, void *opaque)
     if (kept.copy == MAP_FAILED) {
         return -errno;
     }
-    for (uint64_t at = 0; at < kept.len; at += PAGE) {
-        if (!buffer_is_zero(block->host + at, MIN(PAGE, kept.len - at))) {
-            memcpy(kept.copy + at, block->host + at, MIN(PAGE, kept.len - at));
-            ram->octets += PAGE;
-        }
-    }
+    keep_pages(ram, &kept);
     memory_region_ref(block->mr);
     g_array_append_val(ram->blocks, kept);
     return 0;
