@@ -3,6 +3,7 @@
 """VMs that judge crash images, and are put back for each.
 # timeout: 600
 # suite: full
+# waits: for guests that hang
 """
 import json
 import os
