@@ -21,6 +21,7 @@ from launcher.state import LabFolder
 LINE = crashimage.LINE
 ROUNDS = 100
 GROWTH = 8 << 20  # octets that a VM's QEMU may take more after these rounds
+MEMORY = 640 << 20  # likewise, with 1 GiB of RAM in which Linux has booted and a kept state
 PLACE = 1 << 20  # of the line that images change, in the block device
 READ = "dd if=/dev/pmem0 bs=64 count=1 skip=%d status=none" % (PLACE // LINE)
 # Reads the line and a file in memory, and changes both for all who look later.
@@ -196,6 +197,17 @@ class Rewind(labtest.LabCase):
         offset = self.line - self.extent[0]
         self.assertEqual(self.media.read_bytes()[offset:][:LINE], b"changed\n".ljust(LINE, b"\0"))
         self.assertEqual(struct.unpack("<Q", kept[:8]), (0,))
+
+    def test_memory(self):
+        """A VM that resumes, and its kept state, take memory for what the guest uses"""
+        self.lab.down()
+        self.lab.up(*self.up_arguments)  # of which the first one has left a boot snapshot
+        type(self).folder = LabFolder(self.lab.name)
+        self.assertLess(self.resident(), MEMORY)
+        self.lab.sh("alpha", "ndctl create-namespace -f -e namespace0.0 -m fsdax -M mem")
+        checker = self.checker()
+        self.assertLess(self.resident(), MEMORY)
+        self.good(checker)
 
 
 if __name__ == "__main__":
