@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """NFS over RDMA: the kernel's client and server, each on an adapter.
 # timeout: 1200
+# waits: for leases and for servers that are gone
 
 This uses only Debian's kernel and nfs-utils.  The export is an ext4 file system on the server's
 NVDIMM, so that a server whose power was cut comes back with all acknowledged data, and NFS clients
