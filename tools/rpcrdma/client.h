@@ -141,6 +141,8 @@ void rr_client_load(const struct rr_client *c, const struct rr_pending *p);
 bool rr_client_build(struct rr_client *c, struct rr_pending *p, size_t *len);
 /* Sends the sound Reply; @p is closed.  False: none went; a case then calls rr_client_lost(). */
 bool rr_client_answer(struct rr_client *c, struct rr_pending *p);
+/* Likewise, as a Send with Invalidate of the STag.  Only for who sets R, as we do. */
+bool rr_client_answer_inv(struct rr_client *c, struct rr_pending *p, uint32_t stag);
 /* Closes @p without a Reply, or after one that a case has made. */
 void rr_client_forget(struct rr_client *c, struct rr_pending *p);
 bool rr_client_send(struct rr_client *c, struct sg_span octets, const char *what);

@@ -43,9 +43,10 @@ static void not_routine(struct rr_client *c)
     c->routine = RR_ROUTINE_LINES;
 }
 
-static bool post(struct rr_client *c, size_t len)
+/* @work is a Send with or without Invalidate of the STag. */
+static bool post_work(struct rr_client *c, enum rr_work work, uint32_t stag, size_t len)
 {
-    struct rr_post post = { .work = RR_WORK_SEND, .local = &c->codec->send, .len = len };
+    struct rr_post post = { .work = work, .local = &c->codec->send, .len = len, .stag = stag };
 
     if (c->over || !c->port->ops->post(c->port, &post)) {
         rr_client_note(c, "  not sent: %s", c->over ? "the connection is over" : c->port->why);
@@ -53,6 +54,11 @@ static bool post(struct rr_client *c, size_t len)
         return false;
     }
     return true;
+}
+
+static bool post(struct rr_client *c, size_t len)
+{
+    return post_work(c, RR_WORK_SEND, 0, len);
 }
 
 bool rr_client_send(struct rr_client *c, struct sg_span octets, const char *what)
@@ -157,7 +163,7 @@ void rr_client_forget(struct rr_client *c, struct rr_pending *p)
     rr_pending_free(p);
 }
 
-bool rr_client_answer(struct rr_client *c, struct rr_pending *p)
+static bool answer(struct rr_client *c, struct rr_pending *p, enum rr_work work, uint32_t stag)
 {
     size_t len;
     bool done = rr_client_build(c, p, &len);
@@ -166,13 +172,25 @@ bool rr_client_answer(struct rr_client *c, struct rr_pending *p)
         rr_client_routine(c, "sent: the Reply, %s, XID 0x%08x, grant %u, %zu octets",
                           rr_proc_name(c->codec->reply.proc), p->call.xid, c->codec->reply.credit,
                           len);
-        done = post(c, len);
+        done = post_work(c, work, stag, len);
     }
     if (done) {
         rr_client_granted(c, c->codec->reply.credit);
     }
     rr_client_forget(c, p);
     return done;
+}
+
+bool rr_client_answer(struct rr_client *c, struct rr_pending *p)
+{
+    return answer(c, p, RR_WORK_SEND, 0);
+}
+
+bool rr_client_answer_inv(struct rr_client *c, struct rr_pending *p, uint32_t stag)
+{
+    not_routine(c);
+    rr_client_note(c, "the next Reply invalidates STag 0x%08x", stag);
+    return answer(c, p, RR_WORK_SEND_INV, stag);
 }
 
 void rr_client_release(struct rr_client *c)

@@ -13,6 +13,7 @@ struct rr_client_case {
     bool fresh;           /* on a new connection ... */
     uint32_t inline_size; /* ... with this threshold; 0: the default */
     bool no_private;      /* ... without private data of ours */
+    bool invalidate;      /* ... with R in it */
     unsigned arg;         /* for run() of several cases */
 };
 

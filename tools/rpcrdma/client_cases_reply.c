@@ -2,7 +2,7 @@
 /* Replies in all forms that the documents know, and at the edges of what fits. */
 #include "client_cases.h"
 
-enum { VERIFIER_AT = 12, VERIFIER_MAX = 400 };
+enum { VERIFIER_AT = 12, VERIFIER_MAX = 400, INVALIDATIONS = 3 };
 
 /* Write chunks come back with all segments, or with those that were used. */
 static void returned(struct rr_client *c)
@@ -134,6 +134,31 @@ static void full_reply(struct rr_client *c)
     }
 }
 
+/*
+ * Who sets R takes a Send with Invalidate.  If the next Call's memory is the same again, the client
+ * has to register it anew: what is written to it then shows whether it did (RPC-14).
+ */
+static void invalidated(struct rr_client *c)
+{
+    struct rr_pending *p;
+
+    if (!rr_may_invalidate(&c->codec->ours, &c->codec->theirs)) {
+        snprintf(c->verdict->skipped, sizeof(c->verdict->skipped), "the client does not set R");
+        return;
+    }
+    for (unsigned i = 0; i < INVALIDATIONS; i++) {
+        p = rr_client_victim(c, rr_has_result, "Call with a Write chunk");
+        if (!p) {
+            return;
+        }
+        if (!rr_client_answer_inv(c, p, p->call.segment[0].handle)) {
+            rr_client_lost(c);
+            return;
+        }
+    }
+    rr_client_goes_on(c, false);
+}
+
 static const struct rr_client_case cases[] = {
     { "client-returned-all", "a Write chunk that comes back with unused segments (06, RFC 8166)",
       RPC_15, returned, .arg = RR_EDITION_RFC },
@@ -148,6 +173,8 @@ static const struct rr_client_case cases[] = {
     { "client-full-reply", "a Reply of exactly the inline threshold", RPC_06, full_reply },
     { "client-full-reply-1024", "likewise, with a threshold of 1024 octets", RPC_06, full_reply,
       .fresh = true, .inline_size = RR_SIZE_MIN },
+    { "client-invalidation", "with R of both sides, Replies that invalidate the Calls' memory",
+      PVT_05, invalidated, .fresh = true, .invalidate = true },
 };
 
 const struct rr_client_cases rr_client_cases_reply = { cases, SG_ARRAY_SIZE(cases) };

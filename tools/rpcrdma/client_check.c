@@ -45,13 +45,14 @@ static bool ready(struct rr_client *c, const struct rr_client_case *which)
     struct rr_settings settings = rr_settings_default();
 
     settings.credits = RR_CLIENT_CREDITS;
-    settings.invalidate = false;
+    settings.invalidate = which->invalidate;
     settings.private_data = !which->no_private;
     if (which->inline_size) {
         settings.inline_size = which->inline_size;
     }
     /* What a case has changed on a connection ends with it. */
     if (c->port && !c->over && !which->fresh && c->settings.private_data &&
+        c->settings.invalidate == settings.invalidate &&
         c->settings.inline_size == settings.inline_size) {
         c->settings = settings;
         c->codec->settings = settings;

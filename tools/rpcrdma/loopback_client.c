@@ -53,6 +53,7 @@ void rr_client_loopback_init(struct rr_client_loopback *loopback,
     memset(loopback, 0, sizeof(*loopback));
     loopback->acceptor.accept = accept_one;
     loopback->settings = *settings;
+    loopback->settings.invalidate = settings->private_data; /* memory ports can */
 }
 
 void rr_client_loopback_clear(struct rr_client_loopback *loopback)

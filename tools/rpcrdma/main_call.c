@@ -77,6 +77,7 @@ static int run(const char *target, struct rr_requester_settings settings, int se
     signal(SIGTERM, on_signal);
     while (!ended && g_get_monotonic_time() < end && (!count || n.calls < count)) {
         settings.count = count ? count - n.calls : 0;
+        settings.invalidate = dialer.dialer.invalidates; /* known from the second connection on */
         if (visit(&dialer.dialer, settings, end, &n)) {
             visits++;
             failures = 0;

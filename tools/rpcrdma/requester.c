@@ -21,13 +21,13 @@ struct rr_requester_settings rr_requester_defaults(void)
     };
 }
 
-/* R stays clear: what is lent is not in windows, so only we invalidate it. */
 static struct rr_private own_private(const struct rr_requester_settings *s)
 {
     struct rr_private p = { .send_size = RR_SIZE_MIN, .recv_size = RR_SIZE_MIN };
 
     if (s->private_data) {
         p.present = true;
+        p.remote_inv = s->invalidate;
         p.send_size = p.recv_size = s->inline_size;
     }
     return p;

@@ -23,6 +23,7 @@ enum rr_requester_limits {
 struct rr_requester_settings {
     uint32_t inline_size; /* octets of a Send, in both directions */
     bool private_data;
+    bool invalidate; /* with private data: set R.  The port must lend what a peer can invalidate. */
     unsigned at_once; /* Calls, 1 to RR_AT_ONCE_MAX */
     unsigned limit_ms;
     uint64_t count; /* of Calls; 0: without end */

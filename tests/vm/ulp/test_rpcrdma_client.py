@@ -15,7 +15,7 @@ import ulptest
 from rdmatest import exports
 from ulptest import CLIENT, SERVER
 
-CASES = 46
+CASES = 47
 PORT = 20051
 # Cases in which Linux's client breaks a rule, and the rules.
 LINUX_BREAKS = {
