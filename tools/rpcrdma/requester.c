@@ -190,17 +190,22 @@ static bool make_calls(struct rr_requester *q)
     return true;
 }
 
+/*
+ * Calls without a Reply within their time.  Each keeps its credit as long as the connection lasts
+ * (RFC 8166 section 3.3.1), so it has to end: false.
+ */
 static bool expire(struct rr_requester *q)
 {
-    bool done = true;
+    bool none = true;
 
     for (unsigned i = 0; i < RR_AT_ONCE_MAX; i++) {
         if (q->job[i].open && now_ms() - q->job[i].since > q->settings.limit_ms) {
             q->counts.expired++;
-            done &= close_job(q, &q->job[i]);
+            close_job(q, &q->job[i]);
+            none = false;
         }
     }
-    return done;
+    return none;
 }
 
 /* ---- What comes ---- */

@@ -16,19 +16,25 @@ static struct {
     struct rr_responder *r;
 } o;
 
-static void start(uint64_t count)
+static void start_within(uint64_t count, unsigned limit_ms)
 {
     struct rr_requester_settings mine = rr_requester_defaults();
     struct rr_settings theirs = rr_settings_default();
     struct rr_port_side here, there;
 
     mine.count = count;
+    mine.limit_ms = limit_ms;
     rr_requester_side(&mine, &here);
     rr_responder_side(&theirs, &there);
     o.pair = rr_pair_new(&here, &there);
     o.q = rr_requester_new(&mine, rr_pair_port(o.pair, 0));
     o.r = rr_responder_new(&theirs, rr_pair_port(o.pair, 1));
     T_TRUE(o.q && o.r);
+}
+
+static void start(uint64_t count)
+{
+    start_within(count, RR_CALL_LIMIT_MS);
 }
 
 static void finish(void)
@@ -103,6 +109,25 @@ static void open_calls__are_counted(void)
     }
 }
 
+/* A Call without a Reply has a credit still: before the first Reply there is no other. */
+static void expired_call__ends_the_connection(void)
+{
+    enum { LIMIT_MS = 1, WAIT_US = 3000 };
+    struct rr_requester_counts n;
+
+    start_within(100, LIMIT_MS);
+    T_EQ_INT(rr_requester_step(o.q, 0), RR_EVENT_NONE);
+    g_usleep(WAIT_US);
+    T_SHOWS("RPC-05") {
+        T_EQ_INT(rr_requester_step(o.q, 0), RR_EVENT_CLOSED);
+        n = rr_requester_counts(o.q);
+        T_EQ_INT(n.calls, 1);
+    }
+    T_EQ_INT(n.expired, 1);
+    T_EQ_INT(n.open, 0);
+    finish();
+}
+
 /* The responder's side calls WRITE: other octets, over all of the requester's memory. */
 static void write_back(uint32_t offset, uint32_t count)
 {
@@ -175,6 +200,7 @@ static void memory_that_stays__ends_connection(void)
 static const struct t_case cases[] = {
     { "a requester that stops waits for its Replies", stop__waits_for_replies },
     { "or is done at once", stop__before_the_first_call },
+    { "a Call without a Reply ends the connection", expired_call__ends_the_connection },
     { "Calls that stay open are counted", open_calls__are_counted },
     { "memory that cannot be taken back ends the connection", memory_that_stays__ends_connection },
     { "WRITEs of the other side change no comparison", writes_back__change_no_comparison },
