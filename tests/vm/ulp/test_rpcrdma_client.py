@@ -99,9 +99,11 @@ def prepare(lab):
     lab.sh(CLIENT, "modprobe rpcrdma")
 
 
-def check(lab, options=""):
-    """(status, report) of a judge whose client is Linux's, mounted with these options besides."""
-    words = ("rpcrdma", "check", "client", "--program", "nfs", "--port", PORT, "--tap")
+def check(lab, options="", *cases):
+    """(status, report) of a judge whose client is Linux's, mounted with these options besides.
+    cases: ids; none: all."""
+    words = ["rpcrdma", "check", "client", "--program", "nfs", "--port", PORT, "--tap"]
+    words += [word for case in cases for word in ("--case", case)]
     judge = lab.start(SERVER, *words)
     judge.expect("listening at port %d" % PORT)
     lab.sh(CLIENT, MOUNT % options, timeout=ulptest.LIMIT)

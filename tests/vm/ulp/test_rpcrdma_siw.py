@@ -40,6 +40,18 @@ NO_WINDOWS = {"private-invalidation", "private-invalidation-xid"}
 # Linux's server ends the connection right behind the ERR_CHUNK for a Position beyond the message.
 # Over the adapter the ERR_CHUNK arrives, over siw it mostly does not.
 ENDS_AT_ONCE = {"position-beyond": {"RPC-36"}}
+# A case of eleven connections, of which siw mostly loses one if the machine is busy.
+MANY_CONNECTIONS = {"private-sizes": {"RPC-43"}}
+# Of Linux's client over siw a sample is judged: of each kind of case one that any Call suits, and
+# all in which it breaks a rule.  All others are judged over the adapter.  client-invalidation is not
+# among them: siw ends the connection behind the first Send with Invalidate of the judge.
+SAMPLE = (
+    *("client-first-credit", "client-calls", "client-result", "client-long-reply"),
+    *("client-threshold", "client-no-private", "client-grant-one", "client-grant-change"),
+    *("client-spare-long", "client-short", "client-version", "client-other-handle"),
+    *("client-unknown-xid", "client-err-chunk", "client-reverse-null"),
+    *linux.LINUX_BREAKS,
+)
 SERVE = (
     "mkdir -p /srv/export\nmount -t tmpfs -o size=16M tmpfs /srv/export\n"
     "head -c 40000 /dev/urandom > /srv/export/checked\n"
@@ -85,7 +97,7 @@ class Siw(labtest.LabCase):
         """rpcrdma check server, and rpcrdma serve"""
         server = self.lab.start(SERVER, "rpcrdma", "serve", "--port", ECHO_PORT)
         server.expect("listening at port %d" % ECHO_PORT)
-        report = self.check("%s:%d" % (ulptest.ADDRESS, ECHO_PORT), {})
+        report = self.check("%s:%d" % (ulptest.ADDRESS, ECHO_PORT), {}, unsure=MANY_CONNECTIONS)
         self.assertEqual(report.skipped, NO_WINDOWS, report.text)
         server.stop()
 
@@ -101,7 +113,8 @@ class Siw(labtest.LabCase):
             )
             if ready.passed:
                 break
-        report = self.check(ulptest.ADDRESS, breaks, *words, unsure=ENDS_AT_ONCE)
+        unsure = {**ENDS_AT_ONCE, **MANY_CONNECTIONS}
+        report = self.check(ulptest.ADDRESS, breaks, *words, unsure=unsure)
         self.assertEqual(report.skipped, NO_WINDOWS | {"results"}, report.text)
 
     def test_our_client__keeps_all_rules(self):
@@ -133,14 +146,14 @@ class LinuxClient(labtest.LabCase):
         linux.prepare(cls.lab)
 
     def test_client_of_linux__breaks_the_same_rules(self):
-        """As over the adapter, in the cases for which siw brings it a first Reply"""
-        status, report = linux.check(self.lab, TIMEO)
-        self.assertEqual((status, report.cases, report.complete()), (1, linux.CASES, True))
+        """As over the adapter, in a sample, if siw brings it a first Reply"""
+        status, report = linux.check(self.lab, TIMEO, *SAMPLE)
+        self.assertEqual((status, report.cases, report.complete()), (1, len(SAMPLE), True))
         unjudged = report.skipped | report.troubled
         print("# not judged: %s" % (" ".join(sorted(unjudged)) or "none"))
         judged = {name: x for name, x in linux.LINUX_BREAKS.items() if name not in unjudged}
         self.assertEqual(linux.all_steady(report), judged, report.text)
-        self.assertGreater(linux.CASES - len(unjudged), linux.CASES * 3 // 4, report.text)
+        self.assertGreater(len(SAMPLE) - len(unjudged), len(SAMPLE) * 3 // 4, report.text)
 
 
 if __name__ == "__main__":
