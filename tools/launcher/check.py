@@ -281,6 +281,11 @@ class Judges:
             self._lab = self.make().__enter__()
         return self._lab
 
+    def renew(self):
+        """The next lab begins anew."""
+        self.__exit__()
+        self._lab = None
+
 
 def check(explored, checker, selection, marks, options, say, judges=None, lines=None, more=None):
     """Checks what the journal does not have; returns {key: verdict} of this shard.

@@ -15,6 +15,7 @@ A shard has a folder of its own, EXPLORED/reads-I-of-N, and checks the images th
 their hash.  It knows the journals of all shards beside it.  If one of these has not finished a
 round, it waits (--wait) or ends, and goes on when the command is given again.
 """
+import contextlib
 import time
 
 from . import check, compare, explore, verdicts
@@ -200,12 +201,19 @@ class Rounds:
                 self.info["notes"].append("Give this command again when other shards have ended.")
 
 
-def run(explored, checker, options, say):
-    """All rounds; returns the Rounds."""
-    rounds = Rounds(explored, checker, options, say)
+def judges_of(explored, checker, options, say):
+    """The Judges of all rounds."""
     platform = check.Selection(explored, options.platform, False, None, None).platforms[:1]
     if not platform:
         raise UsageError("there is nothing to check: no platform claims what was promised")
-    with check.Judges(explored, checker, platform[0], options.jobs, say, reads=True) as judges:
+    return check.Judges(explored, checker, platform[0], options.jobs, say, reads=True)
+
+
+def run(explored, checker, options, say, judges=None):
+    """All rounds; returns the Rounds."""
+    rounds = Rounds(explored, checker, options, say)
+    with contextlib.ExitStack() as stack:
+        if not judges:
+            judges = stack.enter_context(judges_of(explored, checker, options, say))
         rounds.run(judges)
     return rounds

@@ -88,9 +88,10 @@ def do_check(args):
     if args.vm:
         explored = check_vm.of(explored, args.vm[0], quiet)
     if args.reads:
-        rounds = check_reads.run(explored, checker, args, quiet)
-        parts = (rounds.explored, checker, rounds.selection, rounds.marks, rounds.done)
-        return _judged(args, *parts, quiet, {"reads": rounds.info})
+        with check_reads.judges_of(explored, checker, args, quiet) as judges:
+            rounds = check_reads.run(explored, checker, args, quiet, judges)
+            parts = (rounds.explored, checker, rounds.selection, rounds.marks, rounds.done)
+            return _judged(args, *parts, quiet, judges, {"reads": rounds.info})
     selection = check.Selection(explored, args.platform, args.promises, args.limit, args.shard)
     if not selection.units:
         say(
@@ -117,14 +118,15 @@ def do_check(args):
         done = check.check(explored, checker, selection, marks, args, quiet, judges)
         if nested:
             more["nested"] = nested.run(judges, done, marks)
-    return _judged(args, explored, checker, selection, marks, done, quiet, more)
+        return _judged(args, explored, checker, selection, marks, done, quiet, judges, more)
 
 
-def _judged(args, explored, checker, selection, marks, done, quiet, more):
+def _judged(args, explored, checker, selection, marks, done, quiet, judges, more):
     """The result of a check, with minimal examples; returns the exit status."""
     found = check_report.result(explored, checker, selection, done, marks, more)
     if found["bugs"] and not args.no_reduce and not args.shard:
-        if reduce.reduce_all(explored, checker, selection, found, marks, done, quiet):
+        rest = (found, marks, done, quiet, judges)
+        if reduce.reduce_all(explored, checker, selection, *rest):
             found = check_report.result(explored, checker, selection, done, marks, more)
     if args.shard:  # the files of results are those of all shards
         status = check_report.show(found, check_report.lines, args.json)

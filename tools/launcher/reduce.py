@@ -5,10 +5,10 @@ A plan says how a cut deviates from "everything survives".  Delta debugging (ddm
 away as long as the image stays bad in the same way; at the end none can be removed.  Each round is
 one call of the explorer, and the images of one round are checked in one go.
 """
+import contextlib
 import json
 
 from . import check_report, explore, plans, verdicts
-from .check_lab import CheckLab
 from .check_run import check_unit
 from .explored import Unit, load, promise_line
 
@@ -187,13 +187,17 @@ def make_missing(path, bugs, reducer, lab, say):
     return True
 
 
-def reduce_all(explored, checker, selection, found, marks, done, say):
-    """Makes the minimal examples that are missing; returns whether there are new ones."""
+def reduce_all(explored, checker, selection, found, marks, done, say, judges):
+    """Makes the minimal examples that are missing; returns whether there are new ones.
+
+    judges: check.Judges, whose lab goes on."""
     promises = [promise_line(each) for each in explored.promises()] if selection.promises else None
     reducer = Reducer(explored, None, checker.timeout, promises, marks, done)
 
     def lab():
-        return CheckLab(explored.extents, selection.platforms[0], checker, 1, say)
+        if any(one["verdict"] == "failed" for one in done.values()):
+            judges.renew()  # the VM may be broken
+        return contextlib.nullcontext(judges.get())
 
     path = explored.folder / check_report.MINIMAL
     return make_missing(path, found["bugs"], reducer, lab, say)
