@@ -24,9 +24,10 @@ RECORDS = 10
 BY_ALPHA = r"the (RDMA Write|Send) of alpha, in QP \d+\Z"
 # Methods of crash_log with a flag, recorded together: their records have places of their own.
 FLAGS = ("flag", "flag-first", "inline", "one-write")
-FLAGS_START, FLAGS_RECORDS = 100, 4
+FLAGS_START, FLAGS_RECORDS = 100, 2
 # Notes in alpha's own memory: method, and its first record.  The session is an octet of each note.
-NOTES, NOTES_SESSION, NOTES_LINE = {"noted": 0, "noted-dirty": RECORDS}, ord("N"), 64
+NOTED = 4  # records
+NOTES, NOTES_SESSION, NOTES_LINE = {"noted": 0, "noted-dirty": NOTED}, ord("N"), 64
 # The data of a record may be lost while its flag is kept.
 FLAGS_WRONG = {"flag-first": CACHED, "one-write": CACHED}
 FENCE = "a fence of its processor"
@@ -229,22 +230,22 @@ class Crash(labtest.LabCase):
         """What is found in images of alpha's own memory, where it notes what beta keeps."""
         first = NOTES[method]
         client = "crash_log %s %s %d %d %d %s" % (
-            *(programs.ADDRESS["beta"], method, RECORDS, NOTES_SESSION, first, programs.DAX),
+            *(programs.ADDRESS["beta"], method, NOTED, NOTES_SESSION, first, programs.DAX),
         )
         self.record_pair(["crash_server", programs.ADDRESS["beta"], programs.DAX], client)
         symbols = ("--symbols", self.program("crash_log"))
         words = ("--target", "beta", "--domain", "adr,eadr", "--strategy", "all-but")
         self.explore(*words, *symbols, status=0)
         # The session is a letter at each note; other octets are dots.
-        places = (programs.DAX, first * NOTES_LINE, RECORDS * NOTES_LINE)
+        places = (programs.DAX, first * NOTES_LINE, NOTED * NOTES_LINE)
         script = "dax_store %s read %d %d" % places
         words = ("--vm", "alpha", "--compare", "--script", script)
         found = self.check("dax_store", *words, status=status)
-        self.assertEqual((found["target"], found["compare"]), ("alpha", RECORDS))
+        self.assertEqual((found["target"], found["compare"]), ("alpha", NOTED))
         self.assertEqual(found["verdicts"], {"good": found["images"]})
         self.assertEqual(set(found["platforms"]), BUFFERED)
         digests = {one["digest"] for one in crashfiles.verdicts(self.folder / "explored/vm-alpha")}
-        self.assertGreater(len(digests), RECORDS)
+        self.assertGreater(len(digests), NOTED)
         return found["bugs"]
 
     @labtest.long
@@ -279,7 +280,7 @@ class Crash(labtest.LabCase):
         self.explore(*words, status=status)
         count = "$(grep -c ^acknowledged /run/crash/promises)"
         script = "crash_rpma %s check %s %d" % (programs.DAX, count, seed)
-        words = ("--promises", "--limit", 60, "--script", script)
+        words = ("--promises", "--limit", 30, "--script", script)
         found = self.check("crash_rpma", *words, status=status)
         self.assertGreater(found["verdicts"]["good"], 0)
         self.assertEqual(set(found["verdicts"]), {"good", "bug"} if status else {"good"})

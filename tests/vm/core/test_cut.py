@@ -14,8 +14,17 @@ import unittest
 
 import labtest
 import programs
+from launcher import domain
+from launcher.state import LabFolder
 
 DAX = "/dev/dax0.0"
+
+
+def wait_up(test, vm):
+    """Waits until a VM is back that has lost its power."""
+    deadline = time.monotonic() + 60
+    while test.lab.run("exec", vm, "--", "true", status=None).returncode:
+        test.assertLess(time.monotonic(), deadline)
 
 
 class Cut(labtest.LabCase):
@@ -99,7 +108,7 @@ class Cut(labtest.LabCase):
         )
         self.assertIn("lost its power", done.err)
         self.assertEqual(self.state()["state"]["cuts"], cuts + 1)
-        self.lab.run("cut", "solo", "--policy", "keep-all")  # waits until the VM is ready
+        wait_up(self, "solo")
         programs.install(self.lab, "solo", "dax_store")
         words = ("exec", "solo", "--", "dax_store", DAX, "count", 49152, 65536, 77)
         self.assertEqual(self.lab.run(*words).out, "0\n")
@@ -107,26 +116,19 @@ class Cut(labtest.LabCase):
 
     @labtest.long
     def test_cut__worst_for_a_range(self):
-        """The guest's device begins at 2 MiB of the NVDIMM."""
+        """The range is lost, a running exec ends, and RDMA is back."""
         self.set("untracked=at-risk")
         self.store(16384, "inside")
         self.store(20480, "elsewhere")
+        started = self.lab.start("solo", "sh", "-c", "echo go; sleep 1000")
+        started.expect("go")
+        before = json.loads(self.lab.run("status", "--json").out)["vms"]["solo"]
+        # The guest's device begins at 2 MiB of the NVDIMM.
         self.cut("--policy", "worst-for:pmem0@%#x+4096" % (16384 + (2 << 20)))
         self.assertEqual(self.read(16384, 6), "......")
         self.assertEqual(self.read(20480, 9), "elsewhere")
-
-    @labtest.long
-    def test_cut__ends_a_running_exec(self):
-        started = self.lab.start("solo", "sh", "-c", "echo go; sleep 1000")
-        started.expect("go")
-        self.cut()
         self.assertEqual(started.wait(20), 125)
         self.assertIn("lost its power", started.output)
-
-    @labtest.long
-    def test_cut__rdma_is_back(self):
-        before = json.loads(self.lab.run("status", "--json").out)["vms"]["solo"]
-        self.cut()
         after = json.loads(self.lab.run("status", "--json").out)["vms"]["solo"]
         self.assertEqual(after["pid"], before["pid"])
         self.assertEqual(after["starts"], before["starts"] + 1)
@@ -221,9 +223,10 @@ class Silence(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="sg-cut-")
         self.addCleanup(folder.cleanup)
         self.capture = os.path.join(folder.name, "silence.pcap")
-        # A machine that resumed within a second would answer for connections that it has lost.
-        with labtest.booting():
-            self.lab.up("--capture", self.capture, "--pmem", "beta:64M,domain=adr")
+        self.lab.up("--capture", self.capture, "--pmem", "beta:64M,domain=adr")
+        # A machine that resumed within a second would answer for connections that it has lost: so
+        # after its power cut it boots.
+        domain.resume_from(LabFolder(self.lab.name), "beta", "")
 
     def tearDown(self):
         self.lab.down()
@@ -252,10 +255,7 @@ class Silence(unittest.TestCase):
         self.assertEqual(self.frames(ends + " && frame.time_epoch < %f" % (before + 2)), [])
         self.assertIsNone(client.process.poll(), client.output)
         self.assertEqual(server.wait(30), 125)
-        # It comes back afterwards.
-        deadline = time.monotonic() + 60
-        while self.lab.run("exec", "beta", "--", "true", status=None).returncode:
-            self.assertLess(time.monotonic(), deadline)
+        wait_up(self, "beta")
         self.lab.sh("alpha", "ping -c 1 -W 10 beta")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import labtest
 import programs
 
-IMAGES = 40  # that are judged at most
+IMAGES = 24  # that are judged at most
 # With checksums a journal superblock that is half written, as it can be on an NVDIMM without a BTT,
 # cannot be mounted (docs/crash-laboratory.md).
 MKFS = ("-t", "ext4", "-O", "^metadata_csum")
