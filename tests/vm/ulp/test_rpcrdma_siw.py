@@ -43,8 +43,8 @@ ENDS_AT_ONCE = {"position-beyond": {"RPC-36"}}
 # A case of eleven connections, of which siw mostly loses one if the machine is busy.
 MANY_CONNECTIONS = {"private-sizes": {"RPC-43"}}
 # Of Linux's client over siw a sample is judged: of each kind of case one that any Call suits, and
-# all in which it breaks a rule.  All others are judged over the adapter.  client-invalidation is not
-# among them: siw ends the connection behind the first Send with Invalidate of the judge.
+# all in which it breaks a rule.  All others are judged over the adapter.  client-invalidation is
+# not among them: siw ends the connection behind the judge's first Send with Invalidate.
 SAMPLE = (
     *("client-first-credit", "client-calls", "client-result", "client-long-reply"),
     *("client-threshold", "client-no-private", "client-grant-one", "client-grant-change"),
