@@ -182,18 +182,18 @@ class Lifecycle(lifetest.LifeCase):
         """The machine continues, saved live or not; the connection is gone on both sides."""
         with tempfile.TemporaryDirectory(prefix="sg-state-") as folder:
             path = os.path.join(folder, "beta.state")
-            # test_snapshots has a machine without a connection.
-            for words in (), ("--live",):
-                with self.subTest(words=words):
+            for words, connected in ((), True), (("--live",), True), (("--live",), False):
+                with self.subTest(words=words, connected=connected):
                     self.fresh()
-                    client = self.service()
+                    client = self.service() if connected else None
                     self.lab.sh("beta", "touch /run/before")
                     before = self.recoveries("beta")
                     self.lab.run("save", *words, "beta", path)
                     self.lab.run("load", "beta", path)
                     self.lab.sh("beta", "rm /run/before")
-                    self.ends(client)
-                    self.is_told()
+                    if connected:
+                        self.ends(client)
+                        self.is_told()
                     self.recovered("beta", before)
                     self.works()
 
