@@ -108,7 +108,12 @@ def read(found, judge, explorer, **more):
     args = options(reads=True, **more)
     checker = check.checker_of(args, found)
     with judged_by(judge), explored_by(explorer):
-        return check_reads.run(found, checker, args, lambda text: None)
+
+        def quiet(_):
+            pass
+
+        with check_reads.judges_of(found, checker, args, quiet) as judges:
+            return check_reads.run(found, checker, args, quiet, judges)
 
 
 # -- recoveries

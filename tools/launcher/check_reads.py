@@ -15,7 +15,6 @@ A shard has a folder of its own, EXPLORED/reads-I-of-N, and checks the images th
 their hash.  It knows the journals of all shards beside it.  If one of these has not finished a
 round, it waits (--wait) or ends, and goes on when the command is given again.
 """
-import contextlib
 import time
 
 from . import check, compare, explore, verdicts
@@ -209,11 +208,8 @@ def judges_of(explored, checker, options, say):
     return check.Judges(explored, checker, platform[0], options.jobs, say, reads=True)
 
 
-def run(explored, checker, options, say, judges=None):
-    """All rounds; returns the Rounds."""
+def run(explored, checker, options, say, judges):
+    """All rounds; returns the Rounds.  judges: from judges_of()."""
     rounds = Rounds(explored, checker, options, say)
-    with contextlib.ExitStack() as stack:
-        if not judges:
-            judges = stack.enter_context(judges_of(explored, checker, options, say))
-        rounds.run(judges)
+    rounds.run(judges)
     return rounds
