@@ -26,7 +26,7 @@ struct plot_end {
 
 struct plot {
     struct sg_crash_timeline line;
-    const struct sg_crash_story *story;
+    const struct sg_crash_story *story; /* NULL: it is not told */
     const struct sg_crash_promise *promise;
     guint next;            /* of the story's events */
     struct plot_end store; /* the target's end of the store's connection */
@@ -309,7 +309,7 @@ struct sg_crash_timelines *sg_crash_timelines_new(unsigned machines, unsigned ta
         p->promise = &promise[bug->promise];
         p->stage = SG_CRASH_NO_STAGE;
         p->store.machine = p->peer.machine = NO_MACHINE;
-        if (p->story->connected) {
+        if (p->story && p->story->connected) {
             p->store = (struct plot_end){ target, p->story->unit, p->story->qpn };
             swap_ends(p->peer_ends, p->story->ends);
         }
@@ -337,6 +337,9 @@ bool sg_crash_timelines_event(struct sg_crash_timelines *x, unsigned machine,
     for (unsigned i = 0; i < x->count; i++) {
         struct plot *p = &x->plot[i];
 
+        if (!p->story) {
+            continue;
+        }
         p->over |= machine == x->target && e->number > p->story->last;
         if (may_mean || (machine == x->target && !p->over)) {
             added |= plot_event(x, p, machine, e);
@@ -347,5 +350,5 @@ bool sg_crash_timelines_event(struct sg_crash_timelines *x, unsigned machine,
 
 const struct sg_crash_timeline *sg_crash_timeline(const struct sg_crash_timelines *x, unsigned bug)
 {
-    return x && bug < x->count ? &x->plot[bug].line : NULL;
+    return x && bug < x->count && x->plot[bug].story ? &x->plot[bug].line : NULL;
 }

@@ -232,6 +232,35 @@ static void story(void)
     xr_free(&r);
 }
 
+/*
+ * Of two bugs in different pasts of a platform the second one has neither story nor timeline.  The
+ * first one has both.
+ */
+static void untold(void)
+{
+    struct xr r;
+
+    start(&r, SG_CRASH_ANY);
+    place(&r, 0, "datadata");
+    xr_store(&r, 0x401000, 8, 1, 0);
+    xr_sfence(&r);
+    prove(&r);
+    xr_durable(&r, 8, 8);
+    place(&r, LINE, "datadata");
+    xr_store(&r, 0x402000, LINE + 8, 1, 0);
+    xr_sfence(&r);
+    prove(&r);
+    xr_durable(&r, LINE + 8, 8);
+    xr_explore(&r, "adr", "off", SG_CRASH_ACK_DEFAULT);
+    T_EQ_INT(r.bugs->len, 2);
+    xr_tell(&r);
+    T_NOT_NULL(sg_crash_teller_story(r.teller, 0));
+    T_TRUE(sg_crash_timeline(r.timelines, 0)->events->len > 1);
+    T_NULL(sg_crash_teller_story(r.teller, 1));
+    T_NULL(sg_crash_timeline(r.timelines, 1));
+    xr_free(&r);
+}
+
 static const struct t_case cases[] = {
     { "pasts become one when their lines are flushed", they_join },
     { "at most so many pasts; what is left out is counted", limit },
@@ -240,6 +269,7 @@ static const struct t_case cases[] = {
     { "each order of data and store breaks another mark", two_orders },
     { "a Verify contradicts a past", contradicted },
     { "the story of a bug in one of several pasts", story },
+    { "bugs in two pasts of a platform: one of them is told", untold },
 };
 
 T_MAIN(cases)
