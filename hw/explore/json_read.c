@@ -12,6 +12,23 @@ struct reading {
 
 static struct json_value *read_value(struct reading *r);
 
+struct json_value *json_read_file(const char *path, char **wrong)
+{
+    struct json_value *found = NULL;
+    GError *error = NULL;
+    char *text = NULL;
+    gsize len;
+
+    if (!g_file_get_contents(path, &text, &len, &error)) {
+        *wrong = g_strdup(error->message);
+        g_error_free(error);
+    } else {
+        found = json_read(text, len, wrong);
+    }
+    g_free(text);
+    return found;
+}
+
 void json_free(struct json_value *v)
 {
     if (v) {

@@ -26,6 +26,8 @@ struct json_value {
 
 /* NULL: *wrong says why and where; the caller frees it. */
 struct json_value *json_read(const char *text, size_t len, char **wrong);
+/* The same of a file. */
+struct json_value *json_read_file(const char *path, char **wrong);
 void json_free(struct json_value *v);
 /* The first member of this name and type; NULL: there is none, or v is no object. */
 const struct json_value *json_member(const struct json_value *v, const char *key,

@@ -58,8 +58,8 @@ static const char *read_answers(GArray *answers, const struct json_value *list)
     return NULL;
 }
 
-static bool find_platform(const char *name, const struct sg_crash_platform *platform,
-                          unsigned platforms, unsigned *found)
+bool sg_explore_find_platform(const char *name, const struct sg_crash_platform *platform,
+                              unsigned platforms, unsigned *found)
 {
     char of[SG_CRASH_PLATFORM_NAME];
 
@@ -72,8 +72,7 @@ static bool find_platform(const char *name, const struct sg_crash_platform *plat
     return false;
 }
 
-/* Early arrivals, which may be left out. */
-static const char *read_arrivals(GArray *early, const struct json_value *v)
+const char *sg_explore_read_arrivals(GArray *early, const struct json_value *v)
 {
     const struct json_value *list = json_member(v, "arrivals", JSON_ARRAY);
 
@@ -93,11 +92,11 @@ static const char *read_plan(struct sg_explore_plan *plan, const struct json_val
     if (!behind || !name || !deviations) {
         return "it needs the number \"behind\", the text \"platform\" and the list \"deviations\"";
     }
-    if (!find_platform(name->text, platform, platforms, &plan->given.platform)) {
+    if (!sg_explore_find_platform(name->text, platform, platforms, &plan->given.platform)) {
         return "its platform is not explored: see --domain and --ddio";
     }
     plan->given.behind = behind->number;
-    wrong = read_arrivals(plan->early, v);
+    wrong = sg_explore_read_arrivals(plan->early, v);
     return wrong ? wrong : read_answers(plan->given.answers, deviations);
 }
 
@@ -145,18 +144,10 @@ GArray *sg_explore_plans_read(const char *path, const struct sg_crash_platform *
                               unsigned platforms)
 {
     GArray *plans = g_array_new(FALSE, FALSE, sizeof(struct sg_explore_plan));
-    struct json_value *file = NULL;
-    GError *error = NULL;
-    char *text = NULL, *wrong = NULL;
-    gsize len;
+    char *wrong = NULL;
+    struct json_value *file = json_read_file(path, &wrong);
 
     g_array_set_clear_func(plans, clear_plan);
-    if (!g_file_get_contents(path, &text, &len, &error)) {
-        wrong = g_strdup(error->message);
-        g_error_free(error);
-    } else {
-        file = json_read(text, len, &wrong);
-    }
     if (file) {
         wrong = read_all(plans, file, platform, platforms);
     }
@@ -166,7 +157,6 @@ GArray *sg_explore_plans_read(const char *path, const struct sg_crash_platform *
         plans = NULL;
     }
     json_free(file);
-    g_free(text);
     g_free(wrong);
     return plans;
 }

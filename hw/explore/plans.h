@@ -30,4 +30,14 @@ GArray *sg_explore_plans_read(const char *path, const struct sg_crash_platform *
                               unsigned platforms);
 void sg_explore_plans_free(GArray *plans);
 
+struct json_value;
+/*
+ * The member `arrivals` of an object, which may be left out, as struct sg_crash_answer by number of
+ * the question.  NULL, or what is wrong.
+ */
+const char *sg_explore_read_arrivals(GArray *early, const struct json_value *v);
+/* The number of the platform with this name; false: it is not explored. */
+bool sg_explore_find_platform(const char *name, const struct sg_crash_platform *platform,
+                              unsigned platforms, unsigned *found);
+
 #endif
