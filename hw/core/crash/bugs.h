@@ -4,17 +4,23 @@
  *
  * On one platform, breaches with the same cause are one record already (explore.h).  Records of two
  * platforms are one bug if their first examples are the same promise that loses the same store.
+ *
+ * A store that a crash image lost can be told (story.h, timeline.h) as if it were a bug: then it is
+ * about a power failure, with the last promise that was in force, and not about a promise.
  */
 #ifndef SG_CRASH_BUGS_H
 #define SG_CRASH_BUGS_H
 
 #include "crash/explore.h"
 
+#define SG_CRASH_NO_PROMISE UINT64_MAX
+
 struct sg_crash_bug {
     uint8_t kind;     /* of the promise: enum sg_crash_ack */
     uint32_t issuer;  /* of the store that may be lost */
-    uint64_t promise; /* the first example */
+    uint64_t promise; /* the first example; of a lost store the last in force, or none */
     uint64_t lost;    /* event of the target; 0: not known */
+    uint64_t fails;   /* of a lost store: the power fails behind this event; else 0 */
     /* By number of the platform; NULL: it is not there. */
     const struct sg_crash_breach *on[SG_CRASH_PLATFORMS];
     unsigned least; /* the weakest platform that it is on and that claims to keep the promise */

@@ -12,7 +12,7 @@ struct tale {
     const struct sg_crash_bug *bug;
     const struct sg_crash_breach *breach;
     struct story_run *run;
-    uint64_t binds; /* event behind which the promise does */
+    uint64_t binds; /* event behind which the promise does, or the power fails */
     bool begun;
     bool untold; /* another bug of the platform is told, in another past */
     uint8_t stage;
@@ -27,7 +27,8 @@ struct story_run {
 
 struct sg_crash_teller {
     unsigned platforms;
-    uint64_t last; /* of all stories */
+    uint64_t last;     /* of all stories */
+    const char *wrong; /* static text: an event that its machine cannot have */
     struct story_run run[SG_CRASH_PLATFORMS];
     GHashTable *ends; /* of the target's connections, by adapter and queue pair */
     unsigned count;
@@ -106,7 +107,7 @@ static void add(struct tale *t, uint64_t event, const char *what)
 {
     struct sg_crash_story_event e = { .event = event, .stage = t->stage, .what = what };
 
-    if (t->story.events->len < SG_CRASH_STORY_EVENTS) {
+    if (t->story.events->len < SG_CRASH_STORY_EVENTS || event == t->binds) {
         g_array_append_val(t->story.events, e);
     } else {
         t->story.omitted++;
@@ -166,7 +167,9 @@ static void tell(struct sg_crash_teller *x, struct tale *t, const struct sg_trac
         what = "it moves on";
     }
     if (e->number == t->binds) {
-        what = what ? what : "from here on it is promised";
+        what = what            ? what
+               : t->bug->fails ? "the last event before the power fails"
+                               : "from here on it is promised";
     }
     if (what) {
         add(t, e->number, what);
@@ -225,7 +228,7 @@ struct sg_crash_teller *sg_crash_teller_new(const struct sg_crash_exploration *w
         t->stage = SG_CRASH_CERTAIN;
         t->story.events = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_story_event));
         t->story.begins = t->breach->lost ? t->breach->lost : t->breach->placed;
-        t->binds = promise[bug->promise].from;
+        t->binds = bug->fails ? bug->fails : promise[bug->promise].from;
         t->story.last = SG_MAX(t->binds, t->breach->until);
         x->last = SG_MAX(x->last, t->story.last);
         *wrong = start_run(t->run, what, bug->least, t->breach->early);
@@ -276,7 +279,9 @@ bool sg_crash_teller_event(struct sg_crash_teller *x, const struct sg_trace_even
         struct story_run *r = &x->run[i];
 
         if (r->replay) {
-            sg_crash_replay_event(r->replay, e, name); /* the explorer has had it before */
+            const char *wrong = sg_crash_replay_event(r->replay, e, name);
+
+            x->wrong = x->wrong ? x->wrong : wrong;
             sg_crash_numbers_add(&r->numbers, sg_persist_seq(r->p));
         }
     }
@@ -287,7 +292,12 @@ bool sg_crash_teller_event(struct sg_crash_teller *x, const struct sg_trace_even
             tell(x, t, e);
         }
     }
-    return e->number >= x->last;
+    return e->number >= x->last || x->wrong;
+}
+
+const char *sg_crash_teller_wrong(const struct sg_crash_teller *x)
+{
+    return x->wrong;
 }
 
 const struct sg_crash_story *sg_crash_teller_story(const struct sg_crash_teller *x, unsigned bug)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What happened to the store that a bug may lose: from the store to the acknowledgement, and to the
- * event that makes it certain.
+ * event that makes it certain.  Of a store that a crash image lost: to the power failure.
  *
  * The target's trace is replayed once more, on those platforms on which the bugs are told (the
  * least one of each).  An event is part of a story if it concerns the line, if it is a Flush, or if
@@ -17,7 +17,7 @@
 
 enum {
     SG_CRASH_STORIES = 64,              /* of the first bugs */
-    SG_CRASH_STORY_EVENTS = 64,         /* of a story; more are counted */
+    SG_CRASH_STORY_EVENTS = 64,         /* of a story, with one more; others are counted */
     SG_CRASH_CERTAIN = SG_CRASH_STAGES, /* instead of a stage */
     SG_CRASH_ENDS = 36,                 /* octets of a connection's addresses and ports */
 };
@@ -50,9 +50,11 @@ bool sg_crash_teller_needs(const struct sg_crash_teller *x, unsigned platform);
 /* As for the explorer. */
 void sg_crash_teller_add(struct sg_crash_teller *x, unsigned platform, uint8_t *visible,
                          uint8_t *media);
-/* True: no story goes on behind this event. */
+/* True: no story goes on behind this event, or it is one that its machine cannot have. */
 bool sg_crash_teller_event(struct sg_crash_teller *x, const struct sg_trace_event *e,
                            const char *name);
+/* NULL, or what is wrong with the last event; none is after an explorer has had it. */
+const char *sg_crash_teller_wrong(const struct sg_crash_teller *x);
 /*
  * The story of a bug by its number; NULL: it has none.  On each platform one past is told, that of
  * the first bug.

@@ -9,7 +9,7 @@ enum {
     ADDRESS = 16,
     PORT = 2,
     NO_MACHINE = SG_CRASH_MACHINES,
-    OTHERS = SG_CRASH_TIMELINE_EVENTS - SG_CRASH_STORY_EVENTS - 1, /* with the acknowledgement */
+    OTHERS = SG_CRASH_TIMELINE_EVENTS - SG_CRASH_STORY_EVENTS - 2, /* with the acknowledgement */
 };
 
 /* The frames that a machine received last. */
@@ -26,13 +26,14 @@ struct plot_end {
 
 struct plot {
     struct sg_crash_timeline line;
-    const struct sg_crash_story *story; /* NULL: it is not told */
-    const struct sg_crash_promise *promise;
-    guint next;            /* of the story's events */
-    struct plot_end store; /* the target's end of the store's connection */
+    const struct sg_crash_story *story;     /* NULL: it is not told */
+    const struct sg_crash_promise *promise; /* NULL: none was in force */
+    guint next;                             /* of the story's events */
+    struct plot_end store;                  /* the target's end of the store's connection */
     struct plot_end peer;
     uint8_t peer_ends[SG_CRASH_ENDS];
     bool open, stored, said, over; /* over: the target's part is */
+    bool fails;                    /* it ends with a power failure */
     uint8_t stage;
 };
 
@@ -94,7 +95,7 @@ static void keep_frames(struct sg_crash_timelines *x, unsigned machine, const ui
 /* The request whose completion is the acknowledgement. */
 static bool is_promise(const struct plot *p, const struct sg_trace_event *e)
 {
-    return e->ordinal && e->ordinal == p->promise->ordinal;
+    return p->promise && e->ordinal && e->ordinal == p->promise->ordinal;
 }
 
 static const char *at_requester(const struct plot *p, const struct sg_trace_event *e)
@@ -248,7 +249,7 @@ static bool of_target(struct sg_crash_timelines *x, struct plot *p, const struct
 static void note_acknowledgement(struct sg_crash_timelines *x, struct plot *p, unsigned machine,
                                  const struct sg_trace_event *e)
 {
-    if (!p->said && machine == p->promise->by && e->kind == SG_TRACE_COMPLETED &&
+    if (p->promise && !p->said && machine == p->promise->by && e->kind == SG_TRACE_COMPLETED &&
         is_at(&p->peer, machine, e)) {
         keep_frames(x, machine, p->peer_ends, &p->line.acknowledgement);
     }
@@ -264,10 +265,17 @@ static bool sends(const struct plot *p, unsigned machine, const struct sg_trace_
     return ordinal && ordinal == p->story->ordinal && is_at(&p->peer, machine, e);
 }
 
+/* Is what another machine does no part of it any more? */
+static bool is_over(const struct plot *p, unsigned machine)
+{
+    return p->fails ? p->over : p->said && (p->over || machine == p->promise->by);
+}
+
 static bool plot_event(struct sg_crash_timelines *x, struct plot *p, unsigned machine,
                        const struct sg_trace_event *e)
 {
-    bool says = machine == p->promise->by && e->number == p->promise->event, added = false;
+    bool says = p->promise && machine == p->promise->by && e->number == p->promise->event;
+    bool added = false;
     const char *what = says ? "the acknowledgement" : meaning(p, machine, e);
 
     if (e->kind == SG_TRACE_CONNECTED) {
@@ -278,7 +286,7 @@ static bool plot_event(struct sg_crash_timelines *x, struct plot *p, unsigned ma
         added = !p->over && of_target(x, p, e, what);
     } else if (what) {
         p->open |= !p->stored && sends(p, machine, e);
-        if (says || (p->open && !(p->said && (p->over || machine == p->promise->by)))) {
+        if (says || (p->open && !is_over(p, machine))) {
             added = add(p, machine, e, what, says);
         }
     }
@@ -306,7 +314,8 @@ struct sg_crash_timelines *sg_crash_timelines_new(unsigned machines, unsigned ta
 
         p->line.events = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_timeline_event));
         p->story = sg_crash_teller_story(teller, i);
-        p->promise = &promise[bug->promise];
+        p->promise = bug->promise == SG_CRASH_NO_PROMISE ? NULL : &promise[bug->promise];
+        p->fails = bug->fails;
         p->stage = SG_CRASH_NO_STAGE;
         p->store.machine = p->peer.machine = NO_MACHINE;
         if (p->story && p->story->connected) {

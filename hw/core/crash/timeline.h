@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The timeline of a bug: what all machines did, from the request whose data are lost to the event
- * that makes them certain, in one order.
+ * that makes them certain, or to the power failure, in one order.
  *
  * Input are the stories of the bugs (story.h), and once more the events of all machines in the
  * order of order.h.  A timeline has
