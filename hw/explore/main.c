@@ -4,19 +4,24 @@
  * that breaks.
  *
  * The work is in hw/core/crash, which has no I/O.  Here are files and memory (input.c, memory.c),
- * the passes over the traces (passes.c), the results (result.c, summary.c), and what two machines
- * have together (together.c).
+ * the passes over the traces (passes.c), the results (result.c, summary.c), what two machines have
+ * together (together.c), and the timelines of what images lost (lost_stores.c).
  */
 #include <signal.h>
 
+#include "lost_stores.h"
 #include "session.h"
 #include "together.h"
 
 static int explore(struct sg_explore_session *s)
 {
+    bool told = s->o.timelines;
     int (*const passes[])(struct sg_explore_session *s) = {
-        sg_explore_prepare, sg_explore_pass_1,        sg_explore_pass_2,
-        sg_explore_pass_3,  sg_explore_write_results,
+        sg_explore_prepare,
+        sg_explore_pass_1,
+        told ? sg_explore_pass_lost : sg_explore_pass_2,
+        sg_explore_pass_3,
+        told ? sg_explore_write_timelines : sg_explore_write_results,
     };
     int status = SG_EXPLORE_GOOD;
 

@@ -33,6 +33,7 @@ static const char usage[] =
     "  --reads FILE      for reads: what the checker reads, a range \"ADDRESS LENGTH\" a line\n"
     "  --reads-per-point N  at most so many plans of reads at a crash point (4096)\n"
     "  --plans FILE      the images of these plans instead, to show some of them again\n"
+    "  --timelines FILE  instead of all this the timelines of lost stores, to explain images\n"
     "  --base NAME=FILE  content of an extent at the start, if the trace does not have it\n"
     "  --onto IMAGE      the trace begins with this image; --base has what the image differs from\n"
     "  --help            this text\n"
@@ -211,6 +212,10 @@ static bool parse_texts(struct sg_explore_options *o, const struct texts *t, int
     if (o->strategies.use[SG_CRASH_READS] != (o->reads != NULL)) {
         return complain(status, "--strategy reads and --reads FILE go together", NULL);
     }
+    if (o->timelines && (t->strategy || o->plans || o->together)) {
+        return complain(status, "--timelines goes without --strategy, --plans and --together",
+                        NULL);
+    }
     if (!parse_together(o, t, status)) {
         return false;
     }
@@ -235,7 +240,7 @@ static bool take_text(int c, struct sg_explore_options *o, struct texts *t)
     } row[] = {
         { 'o', &o->out },  { 't', &o->target },   { 'd', &t->domain },   { 'i', &t->ddio },
         { 'a', &t->acks }, { 'p', &o->plans },    { 's', &t->strategy }, { 'r', &o->reads },
-        { 'n', &o->onto }, { 'w', &t->arrivals }, { 'g', &o->together },
+        { 'n', &o->onto }, { 'w', &t->arrivals }, { 'g', &o->together }, { 'l', &o->timelines },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(row); i++) {
@@ -285,6 +290,7 @@ bool sg_explore_options(int argc, char **argv, struct sg_explore_options *o, int
         { "plans", required_argument, NULL, 'p' },
         { "reads", required_argument, NULL, 'r' },
         { "reads-per-point", required_argument, NULL, 'q' },
+        { "timelines", required_argument, NULL, 'l' },
         { "onto", required_argument, NULL, 'n' },
         { "together", required_argument, NULL, 'g' },
         { "max-pairs", required_argument, NULL, 'x' },

@@ -29,9 +29,10 @@ struct sg_explore_options {
     struct sg_crash_strategies strategies;
     const char *base[SG_TRACE_EXTENTS]; /* "NAME=FILE" */
     unsigned bases;
-    const char *plans; /* file; NULL: strategies */
-    const char *reads; /* file; of that strategy */
-    const char *onto;  /* image that the trace begins with; NULL: with its base */
+    const char *plans;     /* file; NULL: strategies */
+    const char *reads;     /* file; of that strategy */
+    const char *timelines; /* file; of stores whose timelines are wanted, and nothing else */
+    const char *onto;      /* image that the trace begins with; NULL: with its base */
     char **trace;
     unsigned traces;
 };

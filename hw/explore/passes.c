@@ -267,17 +267,28 @@ static int map_memories(struct sg_explore_session *s, unsigned platform,
     return SG_EXPLORE_GOOD;
 }
 
+/* Is the mapped content of an extent what the trace begins with? */
+static bool begins_with(struct sg_explore_session *s, unsigned platform, unsigned extent)
+{
+    struct sg_explore_trace *t = &s->trace[s->target];
+    const uint8_t *media = s->memories[platform]->media[extent].octets;
+
+    if (sg_trace_header(t->reader)->extent[extent].has_content ||
+        sg_trace_check_base(t->reader, extent, media)) {
+        return true;
+    }
+    sg_explore_ended(t); /* says so */
+    return false;
+}
+
 static int add_memories(struct sg_explore_session *s, struct sg_crash_explorer *explorer,
                         unsigned platform, const struct sg_trace_header *header)
 {
-    struct sg_explore_trace *t = &s->trace[s->target];
     const struct sg_explore_memories *m = s->memories[platform];
     int status = map_memories(s, platform, header);
 
     for (unsigned i = 0; i < header->extent_count && status == SG_EXPLORE_GOOD; i++) {
-        if (!header->extent[i].has_content && !platform &&
-            !sg_trace_check_base(t->reader, i, m->media[i].octets)) {
-            sg_explore_ended(t); /* says so */
+        if (!platform && !begins_with(s, platform, i)) {
             return SG_EXPLORE_TRACE;
         }
         sg_crash_explorer_add(explorer, platform, m->visible[i].octets, m->media[i].octets);
@@ -471,12 +482,9 @@ static int end_images(struct sg_explore_session *s)
                : status;
 }
 
-int sg_explore_pass_2(struct sg_explore_session *s)
+int sg_explore_read_content(struct sg_explore_session *s)
 {
     struct sg_explore_trace *t = &s->trace[s->target];
-    struct sg_crash_exploration what;
-    const char *wrong;
-    int status;
 
     if (!sg_explore_open(t, sg_explore_content_page, &s->content)) {
         return SG_EXPLORE_TRACE;
@@ -484,11 +492,20 @@ int sg_explore_pass_2(struct sg_explore_session *s)
     if (s->content.failed) {
         return no_memory("the content at the start");
     }
-    what = exploration(s);
-    status = read_bases(s, what.header);
+    return read_bases(s, sg_trace_header(t->reader));
+}
+
+int sg_explore_pass_2(struct sg_explore_session *s)
+{
+    struct sg_explore_trace *t = &s->trace[s->target];
+    struct sg_crash_exploration what;
+    const char *wrong;
+    int status = sg_explore_read_content(s);
+
     if (status != SG_EXPLORE_GOOD) {
         return status;
     }
+    what = exploration(s);
     s->explorer = sg_crash_explorer_new(&what, &wrong);
     if (!s->explorer) {
         return invalid(t, 0, wrong);
@@ -535,6 +552,9 @@ static int add_again(struct sg_explore_session *s, unsigned platform,
     int status = map_memories(s, platform, header);
 
     for (unsigned i = 0; i < header->extent_count && status == SG_EXPLORE_GOOD; i++) {
+        if (s->lost && !begins_with(s, platform, i)) {
+            return SG_EXPLORE_TRACE;
+        }
         sg_crash_teller_add(s->teller, platform, m->visible[i].octets, m->media[i].octets);
     }
     return status;
@@ -568,7 +588,8 @@ static int tell_stories(struct sg_explore_session *s)
             sg_explore_progress("bugs", t->read, t->octets);
         }
     }
-    return status;
+    wrong = sg_crash_teller_wrong(s->teller);
+    return status == SG_EXPLORE_GOOD && wrong ? invalid(t, e->number, wrong) : status;
 }
 
 /* The events that results name. */
@@ -583,7 +604,9 @@ static void want_details(struct sg_explore_session *s)
         const struct sg_crash_story *story = sg_crash_teller_story(s->teller, i);
 
         want(s, s->target, bug->lost);
-        want(s, promise[bug->promise].by, promise[bug->promise].event);
+        if (bug->promise != SG_CRASH_NO_PROMISE) {
+            want(s, promise[bug->promise].by, promise[bug->promise].event);
+        }
         for (guint k = 0; story && k < story->events->len; k++) {
             want(s, s->target, g_array_index(story->events, struct sg_crash_story_event, k).event);
         }

@@ -50,6 +50,9 @@ void sg_explore_finish(struct sg_explore_session *s)
     if (s->bugs) {
         g_array_unref(s->bugs);
     }
+    if (s->lost) {
+        g_array_unref(s->lost);
+    }
     if (s->details) {
         g_hash_table_destroy(s->details);
     }

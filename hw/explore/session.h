@@ -54,7 +54,8 @@ struct sg_explore_session {
     struct sg_explore_images *images; /* NULL: none are wanted */
     struct sg_explore_half *half;     /* NULL: the power of one machine fails */
     enum sg_explore_status images_status;
-    GArray *bugs;                         /* struct sg_crash_bug */
+    GArray *lost;                         /* struct sg_explore_lost_store (lost_stores.h) */
+    GArray *bugs;                         /* struct sg_crash_bug; or of these stores */
     struct sg_crash_teller *teller;       /* NULL: no bugs */
     struct sg_crash_timelines *timelines; /* likewise */
     GHashTable *details;                  /* of machine and event to struct sg_explore_detail */
@@ -79,6 +80,8 @@ int sg_explore_write_results(struct sg_explore_session *s);
 bool sg_explore_sources(struct sg_explore_session *s, struct sg_crash_source *source);
 /* Reads all traces: promises, issuers.  The functions return an enum sg_explore_status. */
 int sg_explore_pass_1(struct sg_explore_session *s);
+/* The content at the start, from the target's trace and --base. */
+int sg_explore_read_content(struct sg_explore_session *s);
 /* Reads the target's trace: verdicts, images. */
 int sg_explore_pass_2(struct sg_explore_session *s);
 /* Reads it again, with half->instants: images. */
