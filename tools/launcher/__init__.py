@@ -74,6 +74,7 @@ check_image.py     one image of a check, judged again
 check_run.py   checks in several VMs, with a journal
 messages.py    the messages and packets that lost DMA came in
 check_explain.py   what was promised, the least platform of a bug of a check
+check_timeline.py  what became of the stores that a bug of a check lost
 again.py       the command that shows a bug again
 check_report.py    bugs of a check: JSON, HTML, JUnit
 compare.py     what a checker prints, compared with the run's own states

@@ -6,7 +6,8 @@ The script runs in both VMs at once, and both have to end with status 0; or in t
 """
 from pathlib import Path
 
-from . import check, check_report, merge, pairs, pairs_lab, pairs_reduce, pairs_report, verdicts
+from . import check, check_report, check_timeline, merge, pairs, pairs_lab, pairs_reduce
+from . import pairs_report, verdicts
 from .errors import UsageError
 from .explored import PAIRS
 from .pairs_lab import PairLab
@@ -104,8 +105,9 @@ def run(args, say):
     return end(args, found.folder, _judge(found, checker, selection, args, quiet), say)
 
 
-def end(args, folder, told, say):
+def end(args, folder, told, say, explored_folder=None):
     """Writes and prints a result; returns the exit status."""
+    check_timeline.add_pairs(pairs.Pairs(explored_folder or folder), told)
     pairs_report.write(folder, told)
     status = check_report.show(told, pairs_report.lines, args.json)
     say("results are in %s" % folder)

@@ -7,7 +7,8 @@ import itertools
 import json
 from html import escape
 
-from . import check_explain, explore, explore_report, messages, pages, plans, verdicts
+from . import check_explain, check_timeline, explore, explore_report, messages, pages, plans
+from . import verdicts
 from .check_explain import Explainer
 from .errors import LabError
 from .explored import load
@@ -396,6 +397,7 @@ def section(found):
             )
         )
         parts.append("<pre>%s</pre>" % escape(example["output"]))
+        parts += check_timeline.parts(bug)
     parts += _nested_parts(found.get("nested"))
     return "\n".join(parts)
 
@@ -422,6 +424,7 @@ def _nested_parts(found):
         yield "<table>%s</table>" % "".join(rows)
         yield "<pre>%s</pre>" % escape("\n".join(lost_lines(last["lost"])))
         yield "<pre>%s</pre>" % escape(bug["example"]["output"])
+        yield from check_timeline.parts(bug)
 
 
 def _junit_bug(bug, kind):

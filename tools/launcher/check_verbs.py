@@ -13,6 +13,7 @@ from . import (
     check_pairs,
     check_reads,
     check_report,
+    check_timeline,
     check_vm,
     compare,
     keep,
@@ -138,6 +139,7 @@ def _judged(args, explored, checker, selection, marks, done, quiet, judges, more
 
 def _end(args, folder, found, explored_folder=None):
     """Writes and prints a result; returns the exit status."""
+    check_timeline.add(Explored(explored_folder or folder), found)
     check_report.write(folder, found, explored_folder)
     status = check_report.show(found, check_report.lines, args.json)
     say("results are in %s, the report is %s" % (folder, folder / "report.html"))
@@ -150,8 +152,8 @@ def do_merge(args):
         found, place = merge.merge_reads(out, parts)
         return _end(args, place, found)
     if any(map(pairs.is_folder, (out, *parts))):
-        told, _ = merge.merge(out, parts, check_pairs.PARTS)
-        return check_pairs.end(args, out, told, say)
+        told, folder = merge.merge(out, parts, check_pairs.PARTS)
+        return check_pairs.end(args, out, told, say, folder)
     found, explored_folder = merge.merge(out, parts)
     return _end(args, out, found, explored_folder)
 

@@ -43,15 +43,19 @@ def _counters(bugs):
                 yield event
 
 
-def name_counters(result, symbols):
-    """Adds `symbol` beside each program counter of the result that has a name."""
-    places = [*_counters(result["bugs"]), *_counters(result["not-claimed"])]
+def name_places(places, symbols):
+    """Adds `symbol` beside each program counter (`pc` or `at`) that has a name."""
     key = {id(each): int(each.get("pc") or each["at"], 16) for each in places}
     names = symbols.resolve(sorted(set(key.values())))
     for each in places:
         name = names[key[id(each)]]
         if not name.startswith("0x"):
             each["symbol"] = name
+
+
+def name_counters(result, symbols):
+    """Names the program counters of a result."""
+    name_places([*_counters(result["bugs"]), *_counters(result["not-claimed"])], symbols)
     for bug in [*result["bugs"], *result["not-claimed"]]:
         if "symbol" in bug["issuer"]:
             bug["issuer"]["text"] = "the store by " + bug["issuer"]["symbol"]

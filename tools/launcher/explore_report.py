@@ -14,6 +14,7 @@ STYLE = """
 td.lane { min-width: 3.2em; text-align: center } td.at { background: #f0b060 }
 td.safe { background: #7cc47c } tr.promise td { border-top: 3px solid #c00 }
 td.event { background: #f4f8ff } tr.said td { border-top: 3px solid #06c }
+tr.fails td { border-bottom: 3px solid #c00 }
 .digits { display: inline-block; max-width: 26em; font-variant-numeric: tabular-nums }
 """
 # Instead of an event: no event makes the store certain, or nobody followed it to its end.

@@ -54,10 +54,14 @@ def _cell(step, rows):
         sender = rows[cause]
         number = (sender.get("event") or {}).get("event", "?")
         parts.append("&#8592; event %s of %s" % (text(number), text(sender["machine"])))
-    return "<br>".join([*parts, "<small>%s</small>" % event_text(event)])
+    parts.append("<small>%s</small>" % event_text(event))
+    return "<br>".join([*parts, *(["<b>the power fails</b>"] if step.get("power-fails") else [])])
 
 
-def _css(what):
+def _css(step):
+    if step.get("power-fails"):
+        return "fails"
+    what = step["what"]
     return "promise" if "promised" in what else "said" if what == "the acknowledgement" else ""
 
 
@@ -73,6 +77,7 @@ def _runs(rows):
     found, joins = [], False
     for number, each in enumerate(rows):
         alone = number in causes or (each.get("event") or {}).get("kind") == "mark"
+        alone = alone or bool(each.get("power-fails"))
         if joins and not alone and _alike(found[-1][-1], each):
             found[-1].append(each)
         else:
@@ -100,7 +105,7 @@ def table(bug):
         step = run[0]
         cell = '<td class="event">%s%s</td>' % (_cell(step, rows), _more(run))
         cells = "".join(cell if name == step["machine"] else "<td></td>" for name in names)
-        css = _css(step["what"])
+        css = _css(step)
         yield "<tr%s>%s%s</tr>" % (
             ' class="%s"' % css if css else "",
             cells,

@@ -6,7 +6,7 @@ Every text may come from a stranger, so all of it is escaped.
 import json
 from html import escape
 
-from . import check_explain, check_report, explore, explore_report
+from . import check_explain, check_report, check_timeline, explore, explore_report
 from .explored import load
 
 SHOWN = check_report.IMAGES_MAX  # pairs that a bug lists, and lines of lost stores of a VM
@@ -217,6 +217,7 @@ def page(told):
         cells = ("<tr><td>%s</td><td>%s</td></tr>" % (a, escape(str(b))) for a, b in rows)
         parts.append("<table>%s</table>" % "".join(cells))
         parts.append("<pre>%s</pre>" % escape(bug["example"]["output"]))
+        parts += check_timeline.parts(bug)
     return explore_report.document("Crash check of " + told["target"], parts)
 
 

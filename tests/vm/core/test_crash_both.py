@@ -122,6 +122,12 @@ class CrashBoth(labtest.LabCase):
         self.assertEqual(small["behind"], bug["example"]["behind"])
         self.assertEqual((small["deviations"][0], small["lost"][0]), ([], []))
         self.assertGreater(len(small["lost"][1]), 0)
+        # The record was sent, and nothing flushed it before the power failed.
+        rows = [(each["machine"], x) for each in bug["timelines"] for x in each["timeline"]]
+        self.assertEqual({name for name, _ in rows}, {"beta"})
+        said = [(step["machine"], step["what"]) for _, step in rows]
+        self.assertIn(("alpha", "the request is sent"), said)
+        self.assertTrue(any(x.get("power-fails") for _, x in rows), rows)
         self.assertEqual({cause.split(":")[0] for cause in bug["cause"]}, {"beta"})
         return 1
 

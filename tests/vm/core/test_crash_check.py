@@ -174,7 +174,24 @@ class CrashCheck(labtest.LabCase):
         for one in made:
             self.assertEqual(len(one["deviations"]), 1, one)
             self.assertTrue(any("store_value" in x["issuer"] for x in one["lost"]), one)
-        self.assertIn("Images judged by a checker", (explored / "report.html").read_text())
+        page = (explored / "report.html").read_text()
+        self.assertIn("Images judged by a checker", page)
+        for bug in found["bugs"]:
+            self.is_told(bug["timelines"], bug["minimal"] or bug["example"])
+        self.assertIn("<b>the power fails</b>", page)
+
+    def is_told(self, timelines, shown):
+        """Each timeline begins with a store that was lost, and ends with the power failure."""
+        self.assertTrue(timelines, shown)
+        lost = [each["number"] for each in shown["lost"]]
+        for one in timelines:
+            steps = one["timeline"]
+            (first,) = (each for each in steps if each["what"] == "the store")
+            self.assertIn(first["event"]["event"], lost)
+            self.assertEqual(one["behind"], shown["behind"])
+            self.assertTrue(steps[-1].get("power-fails"), steps)
+            self.assertNotEqual(steps[-1]["stage-behind"], "certain", steps)
+            self.assertIn("symbol", first["event"])
 
     @labtest.long
     def test_kept(self):
@@ -387,6 +404,7 @@ class CrashCheck(labtest.LabCase):
         for bug in bugs:
             self.assertEqual(len(bug["minimal"]["deviations"]), 1, bug)
             self.assertIn("undone 0", bug["example"]["output"])
+            self.is_told(bug["timelines"], bug["minimal"])
 
     @labtest.long
     def test_nested_right(self):
