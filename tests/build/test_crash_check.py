@@ -452,6 +452,44 @@ def reducing(folder):
 
 
 @case
+def renewed(folder):
+    """Minimal examples are made by the lab that is there; after a failed check by a new one"""
+    line = [{"question": 0, "answer": 1, "what": "line"}]
+    images = [occurrence(1, ADR, deviations=line), occurrence(13, ADR, deviations=[])]
+
+    class Lab(Judge):
+        def __exit__(self, *_):
+            ended.append(self)
+
+    def make(_explored, wanted):
+        return [dict(images[0], deviations=each["deviations"]) for each in wanted]
+
+    def quiet(_text):
+        pass
+
+    for failed in (("exit", 0), BAD[13]):
+        labs, ended = [], []
+        found = make_explored(folder / str(failed[1]), images)
+        found.traces = lambda: [folder / "a.trace"]
+        args = options()
+        checker = check.checker_of(args, found)
+        selection = check.Selection(found, (), False, None, None)
+        before, reduce.plans.make = reduce.plans.make, make
+        with judged_by(None), check.Judges(found, checker, ADR[0], 1, print) as judges:
+            check.CheckLab = lambda *_: labs.append(Lab({1: BAD[3], 13: failed})) or labs[-1]
+            try:
+                done = check.check(found, checker, selection, None, args, quiet, judges)
+                parts = (found, checker, selection)
+                result = check_report.result(*parts, done)
+                assert reduce.reduce_all(*parts, result, None, done, quiet, judges)
+            finally:
+                reduce.plans.make = before
+            assert len(labs) == (2 if failed[1] else 1) and ended == labs[:-1], (labs, ended)
+            assert labs[-1].seen[-1] == IMAGES[0], labs[-1].seen
+        assert ended == labs, "a lab is left"
+
+
+@case
 def machine(folder):
     """The options of the checker's VM are those of up, but not those that the images decide"""
     found = make_explored(folder)
