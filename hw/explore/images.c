@@ -201,9 +201,11 @@ static struct occurrence *add_occurrence(struct sg_explore_images *x, const stru
     struct occurrence *new = g_memdup2(key, sizeof(*key));
     GString *text = g_string_new(NULL);
 
-    sg_crash_plan_text(plan, text);
+    if (!given || !given->loses) {
+        sg_crash_plan_text(plan, text);
+    }
     if (given) {
-        g_string_append_printf(text, " %u", given->number);
+        g_string_append_printf(text, given->loses ? "bug %u" : " %u", given->number);
         new->number = given->number;
     }
     new->plan = g_string_free(text, FALSE);
@@ -263,10 +265,9 @@ static void note_platform(struct sg_explore_images *x, struct occurrence *known,
     }
 }
 
-/* Notes the image of a plan, of one that is given in any case.  False: a file is not written. */
-static bool note_image(struct sg_explore_images *x, struct sg_crash_planner *plan,
-                       const struct sg_explore_plan *given, uint64_t behind,
-                       const struct sg_persist *clone)
+bool images_note(struct sg_explore_images *x, struct sg_crash_planner *plan,
+                 const struct sg_explore_plan *given, uint64_t behind,
+                 const struct sg_persist *clone)
 {
     const struct sg_explore_memories *c = &x->copies[x->platform];
     struct occurrence key = {
@@ -335,7 +336,7 @@ static bool make_image(struct sg_explore_images *x, struct sg_crash_planner *pla
 
     x->cuts++;
     x->counts[x->platform].plans[plan->now]++;
-    good = note_image(x, plan, given, behind, clone);
+    good = images_note(x, plan, given, behind, clone);
     sg_persist_free(clone);
     return good;
 }
@@ -433,8 +434,8 @@ static enum sg_explore_status by_plans(struct sg_explore_images *x, uint64_t beh
             break;
         }
         if (plan->given.platform == x->platform && sg_crash_same_past(plan->early, x->early)) {
-            x->counts[x->platform].points += !plan->made;
-            status = by_plan(x, plan, behind);
+            x->counts[x->platform].points += !plan->made && !plan->loses;
+            status = plan->loses ? images_by_bug(x, plan, behind) : by_plan(x, plan, behind);
         }
     }
     return status;
@@ -472,7 +473,7 @@ enum sg_explore_status sg_explore_images_end(struct sg_explore_images *x,
         const struct sg_explore_plan *plan =
             &g_array_index(x->want.plans, struct sg_explore_plan, i);
 
-        if (!plan->made) {
+        if (!plan->made && !plan->loses) {
             return plan_complain(plan, "its platform is not judged as far as its event");
         }
     }

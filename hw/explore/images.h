@@ -76,6 +76,13 @@ enum sg_explore_status sg_explore_images_point(struct sg_explore_images *x, unsi
  * another explorer of the same (NULL: to ask only), which outlives the images.
  */
 bool sg_explore_images_again(struct sg_explore_images *x, const struct sg_crash_explorer *explorer);
+/*
+ * After that: images of bugs (struct sg_explore_plan with `loses`) are wanted besides, behind the
+ * events of these plans, which are to come once more.  They outlive the images.
+ */
+void sg_explore_images_of_bugs(struct sg_explore_images *x, GArray *plans);
+/* The image of a bug, by the number of its plan; NULL: there is none.  The caller frees it. */
+char *sg_explore_images_of_bug(const struct sg_explore_images *x, guint number);
 /* After the last crash point: writes images.json.  The status as above. */
 enum sg_explore_status sg_explore_images_end(struct sg_explore_images *x,
                                              const struct sg_crash_platform *platform);

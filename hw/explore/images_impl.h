@@ -38,7 +38,7 @@ struct occurrence {
     unsigned platforms; /* a set */
     char *plan;
     GArray *early; /* struct sg_crash_answer: the past (past.h) */
-    guint number;  /* of --plans: the plan's */
+    guint number;  /* of --plans: the plan's; of a bug, from 1 on */
     /* NULL: too many, of which there would be so many. */
     struct sg_crash_deviations *deviations;
     guint omitted;
@@ -96,6 +96,16 @@ bool images_complain(const char *path);
 /* A clone at one outcome of the crash point at hand; the platform's copies have its media. */
 struct sg_persist *images_cut(struct sg_explore_images *x, const struct sg_persist_policy *policy);
 void images_unmap_copies(struct sg_explore_images *x, unsigned platform);
+/* Notes the image of a plan, of one that is given in any case.  False: a file is not written. */
+bool images_note(struct sg_explore_images *x, struct sg_crash_planner *plan,
+                 const struct sg_explore_plan *given, uint64_t behind,
+                 const struct sg_persist *clone);
+
+/* ---- image_bugs.c ---- */
+
+/* The image of a bug, if there is one at the crash point at hand. */
+enum sg_explore_status images_by_bug(struct sg_explore_images *x, struct sg_explore_plan *given,
+                                     uint64_t behind);
 
 /* ---- image_points.c ---- */
 

@@ -22,8 +22,9 @@ static const char usage[] =
     "                    --together late)\n"
     "  --acks LIST       what counts as an acknowledgement: flush, write, send, read, atomic,\n"
     "                    acknowledged, durable, state; marks are the last three (flush,marks)\n"
-    "  --strategy LIST   images to write: exhaustive, only, all-but, random[:N[:SEED]], reads\n"
-    "                    (none); with cluster[:N] only at N crash points of each cluster (3)\n"
+    "  --strategy LIST   images to write: exhaustive, only, all-but, random[:N[:SEED]], reads;\n"
+    "                    bugs: one of each bug (none); with cluster[:N] only at N crash points of\n"
+    "                    each cluster (3)\n"
     "  --max-images N    at most so many images; what is left out is counted (10000)\n"
     "  --together NAME   the power of this machine fails, too: pairs of images, one of it and one\n"
     "                    of the target, that one power failure may leave\n"
@@ -115,6 +116,10 @@ static bool strategy_of(const char *word, struct sg_crash_strategies *s)
             return true;
         }
     }
+    if (strcmp(word, "bugs") == 0) {
+        s->bugs = true;
+        return true;
+    }
     if (g_str_has_prefix(word, "cluster")) {
         return cluster_of(word, s);
     }
@@ -174,8 +179,10 @@ static bool parse_together(const struct sg_explore_options *o, const struct text
     if (!o->target || strcmp(o->target, o->together) == 0) {
         return complain(status, "--together needs --target with another machine", o->together);
     }
-    if (!t->strategy || o->strategies.use[SG_CRASH_READS] || o->strategies.cluster) {
-        return complain(status, "--together needs --strategy, without reads and cluster", NULL);
+    if (!t->strategy || o->strategies.use[SG_CRASH_READS] || o->strategies.cluster ||
+        o->strategies.bugs) {
+        return complain(status, "--together needs --strategy, without reads, cluster and bugs",
+                        NULL);
     }
     if (o->arrivals == SG_CRASH_ANY) {
         return complain(status, "--together goes without --arrivals any", NULL);

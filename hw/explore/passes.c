@@ -419,9 +419,20 @@ static int explore_events(struct sg_explore_session *s, struct sg_crash_explorer
     return (int)s->images_status;
 }
 
+/* Bugs have images behind events that only they tell. */
+static bool nowhere(void *opaque, unsigned platform, uint64_t behind, bool bounds)
+{
+    (void)opaque;
+    (void)platform;
+    (void)behind;
+    (void)bounds;
+    return false;
+}
+
 static struct sg_crash_exploration exploration(struct sg_explore_session *s)
 {
-    sg_crash_instant *planned = s->plans ? at_plan : NULL;
+    bool only_bugs = s->o.strategies.bugs && !sg_crash_strategies_any(&s->o.strategies);
+    sg_crash_instant *planned = s->plans ? at_plan : only_bugs ? nowhere : NULL;
 
     return (struct sg_crash_exploration){
         .header = sg_trace_header(s->trace[s->target].reader),
@@ -470,11 +481,42 @@ static int explore_again(struct sg_explore_session *s)
     return status;
 }
 
+/* The plans for images of bugs; false: there are none. */
+static bool plan_bugs(struct sg_explore_session *s)
+{
+    const struct sg_crash_promise *promise;
+    uint64_t count;
+    guint number = 0;
+
+    promise = sg_crash_promises_of(s->promises, s->target, &count);
+    s->plans = sg_explore_plans_new();
+    for (guint i = 0; i < s->bugs->len && number < SG_CRASH_STORIES; i++) {
+        const struct sg_crash_bug *bug = &g_array_index(s->bugs, struct sg_crash_bug, i);
+        struct sg_explore_plan plan = {
+            .given = { .behind = promise[bug->promise].from, .platform = bug->least },
+            .loses = bug->on[bug->least],
+        };
+
+        number += bug->claimed;
+        if (bug->claimed && bug->lost) {
+            plan.number = number;
+            plan.given.answers = g_array_new(FALSE, FALSE, sizeof(struct sg_crash_answer));
+            plan.early = g_array_copy(plan.loses->early);
+            g_array_append_val(s->plans, plan);
+        }
+    }
+    sg_explore_images_of_bugs(s->images, s->plans);
+    return s->plans->len;
+}
+
 static int end_images(struct sg_explore_session *s)
 {
     int status = SG_EXPLORE_GOOD;
 
     if (s->images && sg_explore_images_again(s->images, NULL)) {
+        status = explore_again(s);
+    }
+    if (status == SG_EXPLORE_GOOD && s->o.strategies.bugs && plan_bugs(s)) {
         status = explore_again(s);
     }
     return s->images && status == SG_EXPLORE_GOOD
@@ -519,11 +561,11 @@ int sg_explore_pass_2(struct sg_explore_session *s)
     if (status == SG_EXPLORE_GOOD) {
         status = explore_events(s, s->explorer);
     }
-    if (status == SG_EXPLORE_GOOD && !s->half) {
-        status = end_images(s);
-    }
     if (status == SG_EXPLORE_GOOD) {
         s->bugs = sg_crash_bugs(s->explorer, s->o.platforms);
+    }
+    if (status == SG_EXPLORE_GOOD && !s->half) {
+        status = end_images(s);
     }
     return status;
 }

@@ -23,6 +23,14 @@ void sg_explore_plans_free(GArray *plans)
     }
 }
 
+GArray *sg_explore_plans_new(void)
+{
+    GArray *plans = g_array_new(FALSE, FALSE, sizeof(struct sg_explore_plan));
+
+    g_array_set_clear_func(plans, clear_plan);
+    return plans;
+}
+
 static gint by_question(gconstpointer a, gconstpointer b)
 {
     const struct sg_crash_answer *x = a, *y = b;
@@ -143,11 +151,10 @@ static char *read_all(GArray *plans, const struct json_value *file,
 GArray *sg_explore_plans_read(const char *path, const struct sg_crash_platform *platform,
                               unsigned platforms)
 {
-    GArray *plans = g_array_new(FALSE, FALSE, sizeof(struct sg_explore_plan));
+    GArray *plans = sg_explore_plans_new();
     char *wrong = NULL;
     struct json_value *file = json_read_file(path, &wrong);
 
-    g_array_set_clear_func(plans, clear_plan);
     if (file) {
         wrong = read_all(plans, file, platform, platforms);
     }

@@ -15,13 +15,18 @@
 
 enum { PLANS_MAX = 1 << 20 };
 
+struct sg_crash_breach;
+
 struct sg_explore_plan {
     struct sg_crash_given given;
-    GArray *early; /* struct sg_crash_answer: the past */
-    guint number;  /* in the file, from 0 on */
-    bool made;     /* its image */
+    GArray *early;                       /* struct sg_crash_answer: the past */
+    guint number;                        /* in the file, from 0 on; or of the bug, from 1 on */
+    bool made;                           /* its image */
+    const struct sg_crash_breach *loses; /* of a bug: in place of answers; or NULL */
 };
 
+/* No plans. */
+GArray *sg_explore_plans_new(void);
 /*
  * The plans as struct sg_explore_plan, by crash point; NULL: a message is on stderr.  Their
  * platforms are numbers of this list.

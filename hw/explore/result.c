@@ -254,7 +254,22 @@ static void put_story(struct json *j, const struct sg_explore_session *s,
     json_number(j, "story-omitted", story->omitted);
 }
 
-static void put_bug(struct json *j, const struct sg_explore_session *s, unsigned number)
+/* Of a bug whose image was wanted.  number: among those that are bugs, from 1 on. */
+static void put_image(struct json *j, const struct sg_explore_session *s, guint number)
+{
+    char *image = sg_explore_images_of_bug(s->images, number);
+
+    if (image) {
+        json_text(j, "image", image);
+    } else {
+        json_null(j, "image");
+    }
+    g_free(image);
+}
+
+/* shown: its number among bugs, from 1 on, or among those that are none. */
+static void put_bug(struct json *j, const struct sg_explore_session *s, unsigned number,
+                    guint shown)
 {
     const struct sg_crash_bug *bug = &g_array_index(s->bugs, struct sg_crash_bug, number);
     const struct sg_crash_story *story = sg_crash_teller_story(s->teller, number);
@@ -266,6 +281,9 @@ static void put_bug(struct json *j, const struct sg_explore_session *s, unsigned
     put_issuer(j, issuer);
     put_name(j, "least-platform", &s->o.platform[bug->least]);
     put_example(j, s, bug);
+    if (s->o.strategies.bugs && bug->claimed) {
+        put_image(j, s, shown);
+    }
     json_open(j, "platforms", '[');
     for (unsigned i = 0; i < s->o.platforms; i++) {
         if (bug->on[i]) {
@@ -284,12 +302,14 @@ static void put_bug(struct json *j, const struct sg_explore_session *s, unsigned
 static void put_bugs(struct json *j, const struct sg_explore_session *s, const char *key,
                      bool claimed)
 {
+    guint shown = 0;
+
     json_open(j, key, '[');
     for (unsigned i = 0; s->bugs && i < s->bugs->len; i++) {
         const struct sg_crash_bug *bug = &g_array_index(s->bugs, struct sg_crash_bug, i);
 
         if (bug->claimed == claimed) {
-            put_bug(j, s, i);
+            put_bug(j, s, i, ++shown);
         }
     }
     json_close(j, ']');

@@ -122,7 +122,7 @@ static bool get_images(struct sg_explore_session *s)
         return false;
     }
     s->o.strategies.reads = &s->reads;
-    if (s->plans || sg_crash_strategies_any(&s->o.strategies)) {
+    if (s->plans || s->o.strategies.bugs || sg_crash_strategies_any(&s->o.strategies)) {
         s->images = sg_explore_images_new(s->o.out, &want);
     }
     return true;

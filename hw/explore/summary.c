@@ -293,6 +293,12 @@ static void put_bug(const struct sg_explore_session *s, unsigned n, unsigned num
     } else if (b->followed) {
         g_string_append(out, "\n  until: nothing in the trace makes it certain");
     }
+    if (s->o.strategies.bugs && bug->claimed) {
+        char *image = sg_explore_images_of_bug(s->images, number);
+
+        g_string_append_printf(out, "\n  image: %s", image ? image : "none shows it");
+        g_free(image);
+    }
     g_string_append_c(out, '\n');
     if (story) {
         g_string_append(out, "       event  where       what\n");

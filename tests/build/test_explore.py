@@ -117,6 +117,17 @@ def not_followed(folder):
 
 
 @case
+def images(folder):
+    """A bug of --strategy bugs has its image in the report, if there is one"""
+    del folder
+    words = "Image that shows it"
+    for image, wanted in (("<0a>", True), (None, False)):
+        text = explore_report.page({**RESULT, "bugs": [{**BUG, "image": image}]})
+        assert (words in text) == wanted and "<0a>" not in text, text
+    assert words not in explore_report.page(RESULT)
+
+
+@case
 def digits(folder):
     """A number of images has all of its digits, however many, and a line may end between them"""
     del folder

@@ -224,8 +224,8 @@ def _add_explore(verbs):
     add_option(
         "--strategy",
         metavar="LIST",
-        help="write images: only, all-but, random:N:SEED, exhaustive, reads; with cluster:N only "
-        "at so many crash points that are alike",
+        help="write images: only, all-but, random:N:SEED, exhaustive, reads; bugs: one of each "
+        "bug; with cluster:N only at so many crash points that are alike",
     )
     add_option("--reads", metavar="FILE", help="with reads: lines ADDRESS LENGTH of what is read")
     add_option(

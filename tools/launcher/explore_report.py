@@ -89,6 +89,8 @@ def _bug(number, bug, kind):
         )
     yield "</table>"
     yield from explore_timeline.packets(bug)
+    if bug.get("image"):  # with --strategy bugs
+        yield "<p>Image that shows it: <code>%s</code></p>" % _text(bug["image"])
     if "again" in bug:  # older results have none
         yield "<p>Again: <code>%s</code></p>" % _text(bug["again"])
     yield from explore_timeline.table(bug)

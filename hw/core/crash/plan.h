@@ -36,6 +36,7 @@ enum sg_crash_strategy {
 
 struct sg_crash_strategies {
     bool use[SG_CRASH_STRATEGIES];
+    bool bugs;             /* an image of each bug, whose plans the owner makes */
     uint64_t random, seed; /* so many random plans at each crash point */
     uint64_t max_images;   /* of a run; for the owner of the plans */
     uint64_t cluster;      /* crash points of a cluster, likewise; 0: all */

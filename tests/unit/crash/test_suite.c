@@ -219,8 +219,83 @@ static void suite(void)
     }
 }
 
+/* The image of a bug has nothing where its octet may be lost: each place is stored to once. */
+static void expect_image(const struct json_value *bug, const struct json_value *one, guint number)
+{
+    const struct json_value *on = pr_item(json_member(bug, "platforms", JSON_ARRAY), 0);
+    const char *image = json_member(one, "image", JSON_TEXT)->text;
+    char *plan = g_strdup_printf("bug %u", number);
+    uint8_t memory[XR_SIZE];
+
+    T_EQ_STR(json_member(bug, "image", JSON_TEXT)->text, image);
+    T_EQ_STR(json_member(one, "plan", JSON_TEXT)->text, plan);
+    pr_image("out", image, memory);
+    T_EQ_INT(memory[g_ascii_strtoull(json_member(on, "addr", JSON_TEXT)->text, NULL, 16) - XR_BASE],
+             0);
+    g_free(plan);
+}
+
+/* Strategy "bugs": every bug of the explorer has an image, and nothing else has one. */
+static void bugs(void)
+{
+    unsigned all = 0;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(programs); i++) {
+        struct json_value *result, *file;
+        const struct json_value *found, *images;
+        struct pr_ran ran;
+
+        T_CONTEXT("%s (%s)", programs[i].name, programs[i].program);
+        record(programs[i].program);
+        ran = pr_run("--out out --strategy bugs target.trace client.trace");
+        result = pr_json("out/result.json");
+        file = pr_json("out/images.json");
+        found = json_member(result, "bugs", JSON_ARRAY);
+        images = json_member(file, "images", JSON_ARRAY);
+        T_EQ_INT(ran.status, found->items->len ? 1 : 0);
+        T_EQ_U64(images->items->len, found->items->len);
+        for (guint k = 0; k < found->items->len; k++) {
+            expect_image(pr_item(found, k), pr_item(images, k), k + 1);
+            T_NOT_NULL(strstr(ran.out, "  image: "));
+        }
+        all += found->items->len;
+        json_free(result);
+        json_free(file);
+        g_free(ran.out);
+        g_free(ran.err);
+    }
+    T_TRUE(all >= G_N_ELEMENTS(programs) / 2);
+}
+
+/* Images of other strategies come before them, and stay. */
+static void bugs_besides(void)
+{
+    struct json_value *alone, *both;
+    const struct json_value *images;
+    guint count;
+
+    record("sfd");
+    pr_expect("--out out --strategy all-but target.trace client.trace", 1, "Bug 1");
+    pr_expect("--out both --strategy all-but,bugs target.trace client.trace", 1, "  image: ");
+    alone = pr_json("out/images.json");
+    both = pr_json("both/images.json");
+    images = json_member(both, "images", JSON_ARRAY);
+    count = json_member(alone, "images", JSON_ARRAY)->items->len;
+    T_TRUE(images->items->len > count);
+    T_EQ_STR(json_member(pr_item(images, count), "plan", JSON_TEXT)->text, "bug 1");
+    json_free(alone);
+    json_free(both);
+    pr_expect("--out both --strategy all-but,bugs --max-images 3 target.trace client.trace", 1,
+              "  image: ");
+    pr_expect("--out both --strategy bugs --target target --together client target.trace "
+              "client.trace",
+              2, "without reads, cluster and bugs");
+}
+
 static const struct t_case cases[] = {
     { "each strategy finds what the exhaustive one finds, on the same platforms", suite },
+    { "each bug has an image that shows it", bugs },
+    { "images of bugs beside those of strategies", bugs_besides },
 };
 
 int main(int argc, char **argv)

@@ -356,7 +356,7 @@ static void refusals(void)
     pr_expect("--out x --target target --together target --strategy only" TRACES, 2, "another");
     pr_expect(BOTH "--out x" TRACES, 2, "needs --strategy");
     pr_expect(BOTH "--out x --strategy only --arrivals any" TRACES, 2, "without --arrivals any");
-    pr_expect(BOTH "--out x --strategy only,cluster" TRACES, 2, "without reads and cluster");
+    pr_expect(BOTH "--out x --strategy only,cluster" TRACES, 2, "without reads, cluster and bugs");
     pr_expect(BOTH "--out x --strategy only --max-pairs 0" TRACES, 2, "--max-pairs");
     pr_expect("--out x --target client --together nobody --strategy only" TRACES, 3,
               "no trace of a machine nobody");

@@ -214,6 +214,19 @@ class CrashCheck(labtest.LabCase):
         self.assertEqual(self.labs(), [])
 
     @labtest.long
+    def test_promises_broken(self):
+        """The images of broken promises are judged, and kept, as others are"""
+        explored, kept = self.recording("no-flush") / "bugs", self.place / "kept-promise"
+        self.explore("no-flush", "bugs", explored)
+        told = json.loads((explored / "result.json").read_text())["bugs"]
+        self.assertTrue(told)
+        found = self.check(explored, "--no-reduce", status=1)
+        self.assertEqual(found["verdicts"], {"bug": len({bug["image"] for bug in told})})
+        self.lab.run("crash", "keep", explored, "--bug", "1", "--output", kept)
+        done = self.lab.run("crash", "check", *VM, kept, status=1, timeout=LIMIT)
+        self.assertIn("the bug is there", done.out)
+
+    @labtest.long
     def test_killed(self):
         """A killed check leaves a lab, which the next one removes; no image is checked twice"""
         explored = self.copy("order")
