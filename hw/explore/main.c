@@ -4,8 +4,9 @@
  * that breaks.
  *
  * The work is in hw/core/crash, which has no I/O.  Here are files and memory (input.c, memory.c),
- * the passes over the traces (passes.c), the results (result.c, summary.c), what two machines have
- * together (together.c), and the timelines of what images lost (lost_stores.c).
+ * the passes over the traces (passes.c), what they begin with (start.c), the results (result.c,
+ * summary.c), what two machines have together (together.c), and the timelines of what images lost
+ * (lost_stores.c).
  */
 #include <signal.h>
 

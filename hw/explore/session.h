@@ -82,6 +82,12 @@ bool sg_explore_sources(struct sg_explore_session *s, struct sg_crash_source *so
 int sg_explore_pass_1(struct sg_explore_session *s);
 /* The content at the start, from the target's trace and --base. */
 int sg_explore_read_content(struct sg_explore_session *s);
+/* The memories of a platform with the content at the start; those of other pasts are gone. */
+int sg_explore_map_memories(struct sg_explore_session *s, unsigned platform);
+/* Is the mapped content of an extent what the trace begins with?  False: a message is on stderr. */
+bool sg_explore_begins_with(struct sg_explore_session *s, unsigned platform, unsigned extent);
+/* A message on stderr; the status. */
+int sg_explore_no_memory(const char *what);
 /* Reads the target's trace: verdicts, images. */
 int sg_explore_pass_2(struct sg_explore_session *s);
 /* Reads it again, with half->instants: images. */
