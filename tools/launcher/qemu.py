@@ -12,6 +12,12 @@ KERNEL_ARGUMENTS = (
 # Linux compares the TSC with timers whose interrupts are late on a busy host, and gives it up for
 # one that costs an access to an I/O port.  TCG's TSC is as steady as the host's.
 TCG_ARGUMENTS = "tsc=reliable"
+# TCG moves one octet at a time where it emulates `rep movsb` and `rep stosb`, and it reads one more
+# level of page tables at each miss of the TLB if there are five.  This processor does not call them
+# fast, so Linux and the C library move words; and it has four levels.
+TCG_CPU = ",-fsrm,-fsrs,-fzrm,-fsrc,-la57"
+# With NVDIMMs this feature stays: without it Linux's own copies do not survive a bad line.
+TCG_CPU_NO_PMEM = ",-erms"
 # The guest's init stops before it configures the network (snapshot.py).  Both are needed: the
 # machine that resumes does not have the second, so a kernel that it starts by kexec, with the same
 # command line, does not stop.
@@ -154,6 +160,13 @@ def _boot(lab, name, pause):
         )
 
 
+def _processor(lab, name):
+    """What the processor of a VM without KVM lacks."""
+    if lab["accel"] != "tcg":
+        return ""
+    return TCG_CPU + ("" if lab["vms"][name]["pmem"] else TCG_CPU_NO_PMEM)
+
+
 def command(lab, name, console_log, incoming=False, pause=False):
     """The argument vector that switches the VM on, or makes it wait for a saved machine.
 
@@ -170,7 +183,7 @@ def command(lab, name, console_log, incoming=False, pause=False):
         "-M",
         "q35,smbus=off,vmport=off" + machine + iommu.machine(lab["vms"][name], lab["accel"]),
         "-cpu",
-        "max" + pmem.cpu(lab["vms"][name]),
+        "max" + _processor(lab, name) + pmem.cpu(lab["vms"][name]),
         "-accel",
         accel,
         "-m",
