@@ -141,13 +141,11 @@ class Updates(Vms):
                 stored = info(self.lab, "alpha")["versions"]["stored"]
                 self.assertEqual(stored["fw"], "1.0.0")
 
-    def test_4_cut_in_the_middle__leaves_the_old(self):
-        # Half an image gets no slot record, like an update that a power cut ends.
+    def test_4_half_an_image__leaves_the_old(self):
+        """Half an image gets no slot record."""
         flash(self.lab, "alpha", self.next[: len(self.next) // 2], status=1)
-        self.cut()
-        self.lab.run("on", "alpha", "--timeout", labtest.UP_LIMIT)
-        self.assertEqual(info(self.lab, "alpha")["versions"]["running"]["fw"], "1.0.0")
-        self.assertEqual(console(self.lab, "alpha").count("firmware 1.0.0"), 2)
+        found = info(self.lab, "alpha")["versions"]
+        self.assertEqual(found["stored"], found["running"])
 
     def test_4_killed_in_the_middle__leaves_the_old(self):
         """QEMU is killed while the guest flashes; part of the update is in the other slot."""
@@ -171,6 +169,7 @@ class Updates(Vms):
         found = info(self.lab, "alpha")["versions"]
         self.assertEqual(found["running"], {"fw": "1.0.0", "fw.profile": "full"})
         self.assertEqual(found["stored"], found["running"])
+        self.assertEqual(console(self.lab, "alpha").count("firmware 1.0.0"), 2)
 
     def long_update(self, version):
         """Firmware with an expansion ROM of some 30 KiB, so that writing takes a while."""
@@ -371,12 +370,13 @@ class Profiles(Vms):
         pairs = (line.strip().split(":", 1) for line in lines if ":" in line)
         return {name: text.strip() for name, text in pairs}
 
-    def traffic(self):
-        """Runs rping in both directions; returns what the capture gained."""
+    def traffic(self, tools=TOOLS):
+        """Runs rping in both directions, and programs of perftest; returns what the capture
+        gained."""
         before = os.path.getsize(self.capture)
         rdmatest.rping(self.lab, "alpha", "beta")
         rdmatest.rping(self.lab, "beta", "alpha")
-        for tool in TOOLS:
+        for tool in tools:
             rdmatest.perftest(self.lab, tool, "beta", "alpha", 4096, 200)
         return self.captured(before)
 
@@ -406,15 +406,14 @@ class Profiles(Vms):
         found = self.attributes()
         self.assertEqual((found["max_srq"], found["max_mw"]), ("0", "0"))
         self.assertFalse(int(found["device_cap_flags"], 16) & CAP_MEM_WINDOW)
-        self.traffic()
+        self.traffic(TOOLS[2:])
 
     def test_3_mpa1(self):
         """MP2-26: a Request of revision 2 is not answered; the adapter can connect actively."""
         self.become("mpa1")
         before = os.path.getsize(self.capture)
         rdmatest.rping(self.lab, "beta", "alpha")
-        for tool in TOOLS:
-            rdmatest.perftest(self.lab, tool, "beta", "alpha", 4096, 200)
+        rdmatest.perftest(self.lab, TOOLS[2], "beta", "alpha", 4096, 200)
         rdmatest.rping_fails(self.lab, "alpha", "beta")
         octets = self.captured(before)
         self.assertEqual({rev for _, rev in self.startup(octets, "request")}, {1, 2})
@@ -430,7 +429,7 @@ class Profiles(Vms):
 
     def test_5_no_placement(self):
         self.become("no-placement")
-        self.traffic()
+        self.traffic(TOOLS[:1])
         without = self.attributes()
         self.become("full")
         self.traffic()
@@ -456,7 +455,7 @@ class Profiles(Vms):
         reload_driver(self.lab, "alpha")
         client.wait(60)
         server.stop()
-        self.traffic()
+        self.traffic(TOOLS[2:])
 
 
 class Launcher(unittest.TestCase):

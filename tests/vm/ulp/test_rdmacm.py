@@ -21,13 +21,12 @@ UNSUPPORTED = "Operation not supported"
 # each; riostream needs Writes into what the peer has opened with riomap().
 RSTREAM = (  # options of both
     ("-S", "1", "-C", "500", "-T", "v"),
-    ("-S", "64", "-C", "1000", "-T", "v"),
     ("-S", "65536", "-C", "50", "-I", "2", "-T", "v"),
     ("-S", "4194304", "-C", "2", "-T", "v"),
     ("-S", "1000", "-C", "100", "-I", "3", "-T", "v"),
     ("-S", "100000", "-C", "20", "-T", "v", "-T", "b"),
     ("-S", "100000", "-C", "20", "-T", "v", "-T", "n"),
-    ("-S", "100000", "-C", "20", "-T", "v", "-B", "4096"),
+    ("-S", "100000", "-C", "5", "-T", "v", "-B", "4096"),
     ("-S", "100000", "-C", "20", "-T", "v", "-k", "30"),
 )
 RIOSTREAM = (
@@ -63,11 +62,12 @@ class Rdmacm(ProgramCase):
         """Waits until the server listens with rdma_cm (and TCP, if it uses that), or has ended."""
         ready = 'rdma resource show cm_id | grep LISTEN | grep -q ":%d "' % port
         deadline = time.monotonic() + LIMIT
-        while self.lab.run("exec", vm, "--", "sh", "-c", ready, status=None).returncode:
+        # The guest itself looks several times before this process looks at the server.
+        script = "for n in $(seq 20); do %s && echo yes && exit; sleep 0.05; done" % ready
+        while not self.lab.sh(vm, script):
             if server.process.poll() is not None:
                 break
             self.assertLess(time.monotonic(), deadline, server.output)
-            time.sleep(0.1)
 
     def new_port(self):
         type(self).port += 1
@@ -93,16 +93,14 @@ class Rdmacm(ProgramCase):
         rping -q is left out: it calls rdma_establish(), for which iw_cm has no message.  The call
         fails (Invalid argument), and rping then waits for its own thread, which waits for the
         peer."""
-        for addresses in (V4, V6):
-            for vms in (TO_BETA, TO_ALPHA):
-                for size in (64, 4000, 65535):
-                    with self.subTest(vms=vms, size=size):
-                        both = ("-a", addresses[vms[0]], "-S", size, "-C", 10, "-V")
-                        more = ("-v", "-I", addresses[vms[1]])
-                        said = self.succeeds(
-                            vms, ("rping", "-s", *both), ("rping", "-c", *both, *more)
-                        )
-                        self.assertEqual(said[1].count("ping data: rdma-ping-"), 10, said)
+        runs = ((TO_BETA, V4, 64), (TO_BETA, V4, 4000), (TO_BETA, V4, 65535))
+        runs += ((TO_ALPHA, V4, 4000), (TO_BETA, V6, 65535), (TO_ALPHA, V6, 64))
+        for vms, addresses, size in runs:
+            with self.subTest(vms=vms, address=addresses[vms[0]], size=size):
+                both = ("-a", addresses[vms[0]], "-S", size, "-C", 10, "-V")
+                more = ("-v", "-I", addresses[vms[1]])
+                said = self.succeeds(vms, ("rping", "-s", *both), ("rping", "-c", *both, *more))
+                self.assertEqual(said[1].count("ping data: rdma-ping-"), 10, said)
 
     def test_rping__persistent(self):
         """One server with clients of IPv4 and IPv6 at once; rping queues only three"""
@@ -228,23 +226,21 @@ class Rdmacm(ProgramCase):
         # an error (do_poll()); so only the server polls.
         for more in (("-T", "a"), ("-T", "a", "-T", "b")):
             with self.subTest(of_server=more):
-                self.stream("rstream", TO_BETA, V4, *RSTREAM[4], of_server=more)
+                self.stream("rstream", TO_BETA, V4, *RSTREAM[3], of_server=more)
         with self.subTest(options="to alpha"):
-            self.stream("rstream", TO_ALPHA, V4, *RSTREAM[2])
+            self.stream("rstream", TO_ALPHA, V4, *RSTREAM[1])
         with self.subTest(options="IPv6"):
-            self.stream("rstream", TO_BETA, V6, *RSTREAM[2])
+            self.stream("rstream", TO_BETA, V6, *RSTREAM[1])
         with self.subTest(options="-T r"):
-            self.stream("rstream", TO_BETA, V4, *RSTREAM[2], "-T", "r")
+            self.stream("rstream", TO_BETA, V4, *RSTREAM[1], "-T", "r")
 
     def test_riostream(self):
         """riowrite(): Writes into memory that the peer mapped; each octet checked"""
         for options in RIOSTREAM:
             with self.subTest(options=options):
                 self.stream("riostream", TO_BETA, V4, *options)
-        with self.subTest(options="to alpha"):
-            self.stream("riostream", TO_ALPHA, V4, *RIOSTREAM[1])
-        with self.subTest(options="IPv6"):
-            self.stream("riostream", TO_BETA, V6, *RIOSTREAM[1])
+        with self.subTest(options="to alpha, IPv6"):
+            self.stream("riostream", TO_ALPHA, V6, *RIOSTREAM[1])
 
     def test_refused(self):
         """Datagrams, multicast, XRC and InfiniBand's addresses: an error at once, by name"""
