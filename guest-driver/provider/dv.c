@@ -44,9 +44,11 @@ int sgdv_query_device(struct ibv_context *context, struct sgdv_device_attr *attr
 		uint32_t features;
 		uint32_t cap;
 	} map[] = {
+#ifdef SGP_HAVE_FLUSH
 		{ SG_FEATURE_FLUSH, SGDV_CAP_FLUSH_GLOBAL },
 		{ SG_FEATURE_FLUSH | SG_FEATURE_FLUSH_PERSISTENT, SGDV_CAP_FLUSH_PERSISTENT },
 		{ SG_FEATURE_FLUSH | SG_FEATURE_FLUSH_REGION, SGDV_CAP_FLUSH_MR },
+#endif
 		{ SG_FEATURE_ATOMIC_WRITE, SGDV_CAP_ATOMIC_WRITE },
 		{ SG_FEATURE_VERIFY, SGDV_CAP_VERIFY },
 		{ SG_FEATURE_ATOMICS, SGDV_CAP_MASKED_ATOMICS },

@@ -22,6 +22,7 @@
 #include <staghorn/io.h>
 #include <staghorn/regs.h>
 
+#include "compat.h"
 #include "lock.h"
 #include "ring.h"
 

@@ -15,6 +15,7 @@
 
 #include <staghorn/io.h>
 
+#include "compat.h"
 #include "staghorndv.h"
 #include "wqe.h"
 

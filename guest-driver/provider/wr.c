@@ -93,6 +93,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remo
 	seal(ibqp);
 }
 
+#ifdef SGP_HAVE_FLUSH
 /* SG_FLUSH_* of verbs' type and level. */
 static int flush_flags(const struct sgp_qp *qp, uint8_t type, uint8_t level, uint32_t *flags)
 {
@@ -131,6 +132,7 @@ static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr
 	sg_wqe_set_place(wqe, (uint32_t)len, flags);
 	seal(ibqp);
 }
+#endif
 
 static int check_verify(const struct sgp_qp *qp, const struct sgdv_verify *v)
 {
@@ -416,7 +418,9 @@ static uint64_t supported_ops(uint32_t features)
 		uint64_t ops;
 	} rows[] = {
 		{ SG_FEATURE_SEND_INV, IBV_QP_EX_WITH_SEND_WITH_INV },
+#ifdef SGP_HAVE_FLUSH
 		{ SG_FEATURE_FLUSH, IBV_QP_EX_WITH_FLUSH },
+#endif
 		{ SG_FEATURE_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE },
 		{ SG_FEATURE_ATOMICS,
 		  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD },
@@ -461,7 +465,9 @@ int sgp_wr_init(struct sgp_qp *qp, uint64_t send_ops_flags)
 	OP(ATOMIC_FETCH_AND_ADD, atomic_fetch_add);
 	OP(LOCAL_INV, local_inv);
 	OP(BIND_MW, bind_mw);
+#ifdef SGP_HAVE_FLUSH
 	OP(FLUSH, flush);
+#endif
 	OP(ATOMIC_WRITE, atomic_write);
 #undef OP
 	return 0;

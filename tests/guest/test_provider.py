@@ -101,6 +101,7 @@ def manual_form():
 CASES = (
     ("posting, polling, creation against models", lambda: run_tests("staghorn-test-verbs")),
     ("Flush, Verify, Atomic Write against models", lambda: run_tests("staghorn-test-mpe")),
+    ("the same without Flush in rdma-core", lambda: run_tests("staghorn-test-noflush")),
     ("regions against models", lambda: run_tests("staghorn-test-regions")),
     ("shared receive queues against models", lambda: run_tests("staghorn-test-queues")),
     ("atomics, immediates, windows against models", lambda: run_tests("staghorn-test-ops")),

@@ -21,6 +21,27 @@
 
 #include "tap.h"
 
+#ifndef SGP_HAVE_FLUSH
+/* As later versions of rdma-core number it: the provider has to refuse what it does not know. */
+#define IBV_QP_EX_WITH_FLUSH (1 << 11)
+#define IBV_WR_FLUSH ((enum ibv_wr_opcode)14)
+#define IBV_ACCESS_FLUSH_GLOBAL (1 << 8)
+#endif
+
+/* Arguments that the commands do not have in all versions. */
+#ifdef SGP_HAVE_CQ_PROV_ATTR
+#define MODEL_CQ_PROV_ATTR struct verbs_create_cq_prov_attr *prov_attr,
+#undef ibv_cmd_create_cq_ex
+#else
+#define MODEL_CQ_PROV_ATTR
+#endif
+#ifdef SGP_HAVE_DMABUF_DRIVER
+#define MODEL_DMABUF_DRIVER , struct ibv_command_buffer *driver
+#else
+#define MODEL_DMABUF_DRIVER
+#undef ibv_cmd_reg_dmabuf_mr
+#endif
+
 /* ---- model of the kernel ---- */
 
 static struct {
@@ -152,7 +173,7 @@ int ibv_cmd_rereg_mr(struct verbs_mr *vmr, uint32_t flags, void *addr, size_t le
 }
 
 int ibv_cmd_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
-                          int access, struct verbs_mr *vmr, struct ibv_command_buffer *driver)
+                          int access, struct verbs_mr *vmr MODEL_DMABUF_DRIVER)
 {
     if (kernel.fail_mr) {
         errno = kernel.fail_mr;
@@ -176,9 +197,9 @@ int ibv_cmd_dereg_mr(struct verbs_mr *vmr)
 }
 
 int ibv_cmd_create_cq_ex(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
-                         struct verbs_cq *cq, struct ibv_create_cq_ex *cmd, size_t cmd_size,
-                         struct ib_uverbs_ex_create_cq_resp *resp, size_t resp_size,
-                         uint32_t cmd_flags)
+                         MODEL_CQ_PROV_ATTR struct verbs_cq *cq, struct ibv_create_cq_ex *cmd,
+                         size_t cmd_size, struct ib_uverbs_ex_create_cq_resp *resp,
+                         size_t resp_size, uint32_t cmd_flags)
 {
     struct sgp_create_cq *full = container_of(cmd, struct sgp_create_cq, ibv_cmd);
     struct sgp_create_cq_resp *out = container_of(resp, struct sgp_create_cq_resp, ibv_resp);
@@ -413,8 +434,8 @@ static T_UNUSED struct sgp_qp *make_qp(uint32_t wrs, uint32_t sges, uint32_t inl
     return to_sgp_qp(qp);
 }
 
-static void complete(uint32_t qpn, uint64_t wr_id, uint32_t wr_index, uint8_t opcode, uint8_t flags,
-                     uint8_t status)
+static T_UNUSED void complete(uint32_t qpn, uint64_t wr_id, uint32_t wr_index, uint8_t opcode,
+                              uint8_t flags, uint8_t status)
 {
     struct sgp_cq *cq = to_sgp_cq(w.cq);
     struct sg_cqe *cqe = &cq->ring[w.device_pi & (cq->size - 1)];
@@ -433,12 +454,12 @@ static void complete(uint32_t qpn, uint64_t wr_id, uint32_t wr_index, uint8_t op
     w.device_pi++;
 }
 
-static uint64_t db(enum sg_doorbell which)
+static T_UNUSED uint64_t db(enum sg_doorbell which)
 {
     return le64toh(w.db[which / 8]);
 }
 
-static uint64_t db_of(uint32_t low, uint32_t index)
+static T_UNUSED uint64_t db_of(uint32_t low, uint32_t index)
 {
     return (uint64_t)index << 32 | low;
 }
