@@ -5,10 +5,10 @@
 # the machine's apt.  Source it after lib.sh.
 #
 # Everything private is in $SG_CACHE/apt (own release: $SG_CACHE/apt-host, others:
-# $SG_CACHE/apt-SUITE): a sources.list made from the machine's own mirror (tools/build/apt-mirror),
-# lists, archives.  Root is not needed.  All functions here use the network and
-# are meant to be called from the command of an sg_step, whose product then
-# needs no network.
+# $SG_CACHE/apt-SUITE, their sources: $SG_CACHE/apt-src-SUITE): a sources.list made from the
+# machine's own mirror (tools/build/apt-mirror), lists, archives.  Root is not needed.  All
+# functions here use the network and are meant to be called from the command of an sg_step, whose
+# product then needs no network.
 
 SG_SUITE=trixie
 SG_OLD_SUITE=bookworm # source packages only
@@ -35,6 +35,10 @@ sg__sources_list() {
     case $sg__apt_dir in
     "$SG_CACHE"/apt-host*)
         /usr/bin/python3 "$mirror" deb "$(sg_host_suite)"
+        return
+        ;;
+    "$SG_CACHE"/apt-src-*)
+        /usr/bin/python3 "$mirror" deb-src "${sg__apt_dir#"$SG_CACHE/apt-src-"}"
         return
         ;;
     esac

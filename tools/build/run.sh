@@ -9,7 +9,7 @@
 #= make check-fast  only tests without QEMU and VMs, with fewer seeds: unit, simulation, style
 #= make check-file  only the tests of FILE=hw/core/verbs/queues/sq.c, or of all changed files
 #= make check-debug test verbs, life cycle and ULPs on the debug kernel (DEBUG=test_nfs: only this)
-#= make check-kernels  the driver for other kernels of Debian, in VMs too (KERNELS="bookworm sid")
+#= make check-kernels  driver and provider for other Debian releases (KERNELS="bookworm sid")
 #= make check-big-endian  unit tests, simulator and provider as programs for s390x, in QEMU
 #= make lint        style, formatters, linters, checkpatch, sparse
 #= make format      format C and Python (FILES=...; default: all of the tree)
@@ -149,10 +149,16 @@ run_check() {
     exit $?
 }
 
-# The tests of check-kernels, on each kernel; the table at the end has one line for each.
+# What was compiled, and the tests on each kernel; the table at the end has one line for each.
 run_kernels() {
-    local suite package status=0 table=
+    local suite package status=0 table
     unlock_build
+    if /usr/bin/python3 "$SG_TOP/tools/build/check" --suite full test_kernels; then
+        table="compiled: passed"$'\n'
+    else
+        table="compiled: failed"$'\n'
+        status=1
+    fi
     for suite in ${KERNELS:-bookworm trixie-backports sid}; do
         package=$(echo "$(sg_product "kernel-image-$suite")"/linux-image-*.deb)
         echo
@@ -242,7 +248,7 @@ check | check-full)
         parts=()
         ;;
     check-full)
-        sg_plan $((34 + deb_steps))
+        sg_plan $((38 + deb_steps))
         parts=(--with consumers)
         ;;
     esac
@@ -255,6 +261,7 @@ check | check-full)
     run_part tools/guest/netboot.sh
     # full/test_kernels says what is missing.
     [ "$target" = check ] || "$SG_TOP/tools/guest/kernels.sh" || :
+    [ "$target" = check ] || "$SG_TOP/tools/guest/providers.sh" || :
     [ "$target" = check ] || sg_tool_schedulers
     native_plain
     native_sanitized
@@ -283,12 +290,13 @@ check-debug)
     ;;
 check-kernels)
     lock_build
-    sg_plan 42
+    sg_plan 46
     run_part tools/build/qemu.sh
     run_part firmware/build.sh
     run_part tools/guest/build.sh --with consumers
     # shellcheck disable=SC2086  # words: suites
     run_part tools/guest/kernels.sh --images ${KERNELS:-bookworm trixie-backports sid}
+    "$SG_TOP/tools/guest/providers.sh" || :
     run_kernels
     ;;
 deb)

@@ -32,6 +32,17 @@ sg_source_rdma_core() {
         @56.1-* -- sg__fetch rdma-core '56.1-*'
 }
 
+# sg_source_rdma_core_of SUITE: the newest of another release.  The cache keeps it.
+sg__fetch_rdma_core() {
+    local sg__apt_dir=$SG_CACHE/apt-src-$1
+    sg__fetch rdma-core '*'
+}
+
+sg_source_rdma_core_of() {
+    sg_step "src-rdma-core-$1" "fetching the source of rdma-core of $1" "${sg__fetch_keys[@]}" \
+        -- sg__fetch_rdma_core "$1"
+}
+
 # Debian packages fio without its librpma engines; its source has them.  This is Debian 12's source,
 # because not all mirrors have that of Debian 13.
 sg_source_fio() {

@@ -149,30 +149,9 @@ make_driver() {
     build_module staghorn W=1
 }
 
-# Builds rdma-core in its own tree, with our folder as one more provider.  Compiles only what the
-# provider needs, and its unit tests, for tests/guest.
 make_provider() {
-    local part
     enter_tree
-    cp -r "$(sg_product src-rdma-core)/src" "$in_tree_work/src"
-    cp -r "$SG_TOP/guest-driver/provider" "$in_tree_work/src/providers/staghorn"
-    cp -r "$SG_TOP/include" "$in_tree_work/src/providers/staghorn/include"
-    for part in lib unit/provider; do
-        mkdir -p "$in_tree_work/tests/$part"
-        cp "$SG_TOP/tests/$part"/*.[ch] "$in_tree_work/tests/$part/"
-    done
-    sed -i 's|^add_subdirectory(providers/siw)|&\nadd_subdirectory(providers/staghorn)|' \
-        "$in_tree_work/src/CMakeLists.txt"
-    grep -q '^add_subdirectory(providers/staghorn)' "$in_tree_work/src/CMakeLists.txt"
-    in_tree cmake -S src -B out -G Ninja -DCMAKE_BUILD_TYPE=Release -DNO_MAN_PAGES=1 \
-        -DNO_PYVERBS=1 -DENABLE_STATIC=0 -DCMAKE_SKIP_RPATH=1 \
-        "-DSTAGHORN_TESTS=${in_tree_work#"$tree"}/tests" \
-        -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
-    in_tree ninja -C out -j "$SG_JOBS" staghorn staghorn-tests
-    in_tree strip --strip-unneeded out/lib/libstaghorn.so
-    "$SG_TOP/guest-driver/provider/collect-sources" "$in_tree_work/out" "$SG_OUT"
-    mkdir "$SG_OUT/tests"
-    cp "$in_tree_work"/out/bin/staghorn-test-* "$SG_OUT/tests/"
+    build_provider "$(sg_product src-rdma-core)/src"
 }
 
 make_fio() {
@@ -289,7 +268,7 @@ sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-s
 ! has provider ||
     sg_step guest-provider "compiling our rdma-core provider" "$tree_key" \
         "@$(sg_product src-rdma-core)" "$SG_TOP/guest-driver/provider" "$SG_TOP/include/staghorn" \
-        "$SG_TOP/tests/unit/provider" "$SG_TOP/tests/lib/tap.h" @provider-2 -- make_provider
+        "$SG_TOP/tests/unit/provider" "$SG_TOP/tests/lib/tap.h" @provider-3 -- make_provider
 ours=$(for part in siw driver provider; do ! has $part || sg_product "guest-$part"; done)
 sg_step guest-overlay "packing the overlay of the image" "$tree_key" "$guest/files" \
     "@$(sg_product guest-agent)" "@$(sg_product guest-mark)" "@$ours" @overlay-4 -- make_overlay

@@ -108,6 +108,7 @@ guest_tree
 for suite; do
     sg_step "kernel-headers-$suite" "fetching the kernel headers of $suite" @headers-2 \
         -- make_headers "$suite"
+    rm -f "$SG_BUILD/products/kernel-driver-$suite" # as in providers.sh
     sg_step "kernel-driver-$suite" \
         "compiling our driver for Linux $(cat "$(sg_product "kernel-headers-$suite")/KERNEL")" \
         "@$(sg_product guest-tree)" "@$(sg_product "kernel-headers-$suite")" \

@@ -146,6 +146,32 @@ driver_sources() {
     cp -r "$SG_TOP/include/staghorn" "$1/include/staghorn"
 }
 
+# build_provider SOURCE: builds rdma-core with our folder as one more provider, in $in_tree_work.
+# Compiles only what the provider needs, and its unit tests, for tests/guest, both with warnings as
+# errors.  $SG_OUT gets what is to be installed, and tests.
+build_provider() {
+    local part
+    cp -r "$1" "$in_tree_work/src"
+    cp -r "$SG_TOP/guest-driver/provider" "$in_tree_work/src/providers/staghorn"
+    cp -r "$SG_TOP/include" "$in_tree_work/src/providers/staghorn/include"
+    for part in lib unit/provider; do
+        mkdir -p "$in_tree_work/tests/$part"
+        cp "$SG_TOP/tests/$part"/*.[ch] "$in_tree_work/tests/$part/"
+    done
+    sed -i 's|^add_subdirectory(providers/siw)|&\nadd_subdirectory(providers/staghorn)|' \
+        "$in_tree_work/src/CMakeLists.txt"
+    grep -q '^add_subdirectory(providers/staghorn)' "$in_tree_work/src/CMakeLists.txt"
+    in_tree cmake -S src -B out -G Ninja -DCMAKE_BUILD_TYPE=Release -DNO_MAN_PAGES=1 \
+        -DNO_PYVERBS=1 -DENABLE_STATIC=0 -DCMAKE_SKIP_RPATH=1 -DSTAGHORN_WERROR=1 \
+        "-DSTAGHORN_TESTS=${in_tree_work#"$tree"}/tests" \
+        -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
+    in_tree ninja -C out -j "$SG_JOBS" staghorn staghorn-tests
+    in_tree strip --strip-unneeded out/lib/libstaghorn.so
+    "$SG_TOP/guest-driver/provider/collect-sources" "$in_tree_work/out" "$SG_OUT"
+    mkdir "$SG_OUT/tests"
+    cp "$in_tree_work"/out/bin/staghorn-test-* "$SG_OUT/tests/"
+}
+
 # packaged_headers RELEASE: where in the tree the headers of a kernel are, whose packages have been
 # unpacked in $in_tree_work.  Their makefiles have absolute paths, which are those of an installed
 # system.

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Compiles our provider for rdma-core of other Debian releases (docs/kernels.md), with warnings as
+# errors, and runs its tests:
+#
+#     tools/guest/providers.sh [SUITE...]      [sid bookworm]
+#
+#   src-rdma-core-SUITE   the source of the suite's rdma-core; VERSION is that of its package
+#   provider-SUITE        the provider, VERSION, log (what was said) and tap (of the tests).  If it
+#                         cannot be compiled for an rdma-core that is newer than those of $known,
+#                         there is no tap, and the step says so.
+#
+# The compiler is that of the guest's tree.
+SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
+. "$SG_TOP/tools/build/lib.sh"
+. "$SG_TOP/tools/build/sources.sh"
+. "$SG_TOP/tools/guest/tree.sh"
+
+# Versions for which the provider is known to compile.
+known='44.* 56.* 65.*'
+
+is_known() {
+    local pattern
+    for pattern in $known; do
+        # shellcheck disable=SC2254  # a pattern
+        case $1 in
+        $pattern) return 0 ;;
+        esac
+    done
+    return 1
+}
+
+compile() {
+    local program
+    enter_tree
+    build_provider "$1"
+    for program in "$in_tree_work"/out/bin/staghorn-test-*; do
+        echo "# ${program##*/}"
+        in_tree "out/bin/${program##*/}"
+    done > "$SG_OUT/tap"
+}
+
+make_provider() {
+    local source version
+    source=$(sg_product "src-rdma-core-$1")
+    version=$(cat "$source/VERSION")
+    echo "$version" > "$SG_OUT/VERSION"
+    # A command of a condition would go on after an error.
+    (compile "$source/src") > "$SG_OUT/log" 2>&1 &
+    wait $! && return
+    cat "$SG_OUT/log"
+    [ ! -e "$SG_OUT/tap" ] || cat "$SG_OUT/tap"
+    is_known "$version" && return 1
+    rm -f "$SG_OUT/tap"
+    echo "rdma-core $version is newer than those that the provider is known to compile for."
+}
+
+[ $# -gt 0 ] || set -- sid bookworm
+guest_tree
+for suite; do
+    sg_source_rdma_core_of "$suite"
+    version=$(cat "$SG_OUT/VERSION")
+    rm -f "$SG_BUILD/products/provider-$suite" # if this fails, the test is not to find the last one
+    sg_step "provider-$suite" "compiling our provider for rdma-core $version" \
+        "@$(sg_product guest-tree)" "@$(sg_product "src-rdma-core-$suite")" \
+        "$SG_TOP/guest-driver/provider" "$SG_TOP/include/staghorn" "$SG_TOP/tests/unit/provider" \
+        "$SG_TOP/tests/lib/tap.h" @provider-1 -- make_provider "$suite"
+done
