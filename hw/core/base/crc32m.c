@@ -15,8 +15,10 @@
 
 static struct sg_crc32_slices slices;
 
+#if defined(__x86_64__)
 /* What the CPU can do of crc32m_x86.c; NULL: nothing. */
 static uint32_t (*fast)(uint32_t crc, const uint8_t *p, size_t n);
+#endif
 
 static void setup(void)
 {
