@@ -334,8 +334,11 @@ def big_endian__commands(folder):
     """big-endian: programs of meson and of the provider, in the emulator, and with time for it"""
     build = Path(folder)
     programs = [
-        check.Program("sim/engine", "sim", ["/b/engine"], fast="--seeds 1..9", timeout=5),
+        check.Program("sim/engine", "sim", ["/b/engine"], fast="'--seeds' '1..9'", timeout=5),
         check.Program("wire/ddp", "unit", ["/b/wire"], timeout=5),
+        check.Program(
+            "crash/program", "unit", ["/b/crash"], {"SG_EXPLORE": "/b/explore"}, timeout=5
+        ),
     ]
     (build / check.big_endian.TESTS).mkdir(parents=True)
     (build / check.big_endian.TESTS / "staghorn-test-mpe").touch()
@@ -345,7 +348,8 @@ def big_endian__commands(folder):
     words = [p.command for p in found]
     assert words[0] == [run, "/b/engine", "--seeds", "1..9"], words
     assert words[1] == [run, "/b/wire"], words
-    assert words[2][0] == run and words[2][1].endswith("staghorn-test-mpe"), words
+    assert found[2].env == {"SG_EXPLORE": run + " /b/explore"}, found[2].env
+    assert words[3][0] == run and words[3][1].endswith("staghorn-test-mpe"), words
     assert check.big_endian.emulated(build, []) == []
 
 

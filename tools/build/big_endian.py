@@ -3,11 +3,14 @@
 
 tools/build/big-endian.sh builds them, and $SG_BUILD/bin/s390x-run runs one in QEMU.
 """
+import shlex
 from dataclasses import replace
 
 SUITE = "big-endian"
 SLOWER = 20  # than without emulation, on a busy machine
 TESTS = "big-endian-provider/obj/bin"  # where the provider's are
+# Environment variables with a program that a test runs.
+PROGRAMS = ("SG_EXPLORE", "SG_RPCRDMA")
 
 
 def emulated(build, programs):
@@ -15,11 +18,14 @@ def emulated(build, programs):
     run = str(build / "bin" / "s390x-run")
     found = []
     for program in programs:
-        words = program.fast.split() or program.command[1:]
+        words = shlex.split(program.fast) or program.command[1:]
         command = [run, program.command[0], *words]
         limit = program.timeout * SLOWER
+        env = {k: run + " " + v if k in PROGRAMS else v for k, v in program.env.items()}
         found.append(
-            replace(program, suite=SUITE, command=command, timeout=limit, fast="", cases=[])
+            replace(
+                program, suite=SUITE, command=command, env=env, timeout=limit, fast="", cases=[]
+            )
         )
     for path in sorted((build / TESTS).glob("staghorn-test-*")) if found else ():
         name = "provider/" + path.name.rpartition("-")[2]

@@ -166,6 +166,7 @@ static uint64_t complete(struct xr *r, struct sg_trace_event e)
 uint64_t xr_write(struct xr *r, uint32_t qpn, uint64_t off, uint64_t value, bool completes)
 {
     struct sg_trace_event work = start(r, qpn, SG_WR_WRITE, off, sizeof(value));
+    const uint64_t octets = GUINT64_TO_LE(value);
     uint64_t placed = xr_event(r, XR_TARGET,
                                (struct sg_trace_event){
                                    .kind = SG_TRACE_PLACE,
@@ -173,7 +174,7 @@ uint64_t xr_write(struct xr *r, uint32_t qpn, uint64_t off, uint64_t value, bool
                                    .ordinal = work.ordinal,
                                    .at = off,
                                    .addr = XR_BASE + off,
-                                   .data = (const uint8_t *)&value,
+                                   .data = (const uint8_t *)&octets,
                                    .len = sizeof(value),
                                });
 
@@ -206,13 +207,15 @@ uint64_t xr_flush(struct xr *r, uint32_t qpn, uint64_t off, uint64_t len)
 
 uint64_t xr_store(struct xr *r, uint64_t pc, uint64_t off, uint64_t value, unsigned flags)
 {
+    const uint64_t octets = GUINT64_TO_LE(value);
+
     return xr_event(r, XR_TARGET,
                     (struct sg_trace_event){
                         .kind = SG_TRACE_STORE,
                         .at = pc,
                         .root = 0x1000,
                         .addr = XR_BASE + off,
-                        .data = (const uint8_t *)&value,
+                        .data = (const uint8_t *)&octets,
                         .len = sizeof(value),
                         .arg = flags | SG_PERSIST_STORE_ANNOUNCED,
                     });

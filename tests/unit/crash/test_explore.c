@@ -389,7 +389,8 @@ static void not_claimed(void)
 /* A Verify saw data that this platform may not have yet: the run would have gone otherwise. */
 static void verify(void)
 {
-    uint64_t value = 0x1234, event;
+    const uint64_t value = 0x1234, octets = GUINT64_TO_LE(value);
+    uint64_t event;
     uint8_t hash[SG_HASHER_OUT];
     struct sg_trace_event e = { .kind = SG_TRACE_MEDIA_READ,
                                 .addr = XR_BASE + LOG,
@@ -398,7 +399,7 @@ static void verify(void)
     struct xr r;
 
     sg_hasher_init(&hasher, SG_HASH_CRC32C, NULL, 0);
-    sg_hasher_add(&hasher, &value, sizeof(value));
+    sg_hasher_add(&hasher, &octets, sizeof(octets));
     T_EQ_INT(sg_hasher_end(&hasher, hash), 4);
     start(&r, "");
     xr_write(&r, 1, LOG, value, false);

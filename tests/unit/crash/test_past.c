@@ -172,7 +172,7 @@ static void two_orders(void)
 /* A Verify found the store on the media: the data were behind it, which took it there. */
 static void contradicted(void)
 {
-    uint64_t one = 1;
+    const uint64_t one = GUINT64_TO_LE(1);
     uint8_t hash[SG_HASHER_OUT];
     struct sg_hasher hasher;
     struct sg_trace_event e = { .kind = SG_TRACE_MEDIA_READ,
@@ -185,7 +185,7 @@ static void contradicted(void)
     T_EQ_INT(sg_hasher_end(&hasher, hash), 4);
     start(&r, SG_CRASH_ANY);
     place(&r, 0, "datadata");
-    xr_store(&r, 0x401000, 8, one, 0);
+    xr_store(&r, 0x401000, 8, 1, 0);
     xr_sfence(&r);
     prove(&r);
     xr_event(&r, XR_TARGET, e);

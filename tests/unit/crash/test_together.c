@@ -17,6 +17,7 @@ enum { NOTES = 0, RECORDS = 8192, MOST = 4 };
 /* The client writes to its memory. */
 static void store(struct xr *r, uint64_t addr, uint64_t value)
 {
+    const uint64_t octets = GUINT64_TO_LE(value);
 
     xr_event(r, XR_CLIENT,
              (struct sg_trace_event){
@@ -24,7 +25,7 @@ static void store(struct xr *r, uint64_t addr, uint64_t value)
                  .at = 0x402000,
                  .root = 0x1000,
                  .addr = addr,
-                 .data = (const uint8_t *)&value,
+                 .data = (const uint8_t *)&octets,
                  .len = sizeof(value),
                  .arg = SG_PERSIST_STORE_ANNOUNCED,
              });

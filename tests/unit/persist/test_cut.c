@@ -238,7 +238,7 @@ static void several_events_of_a_call(void)
     sg_persist_arm(r.p, &(struct sg_persist_arm){ .kind = SG_PERSIST_ARM_EVENT, .count = 2 });
     rig_store(&r, 0, 128, 4);
     T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + 64, &value, 8), SG_PM_DONE);
-    T_EQ_U64(value, 2);
+    T_EQ_U64(sg_get_le64(&value), 2);
     T_EQ_U64(r.cuts_due, 1);
     rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
     T_EQ_U64(rig_media(&r, 0), 0);
