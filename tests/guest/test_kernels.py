@@ -14,7 +14,9 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("SG_BUILD", TOP / "build"))
 SUITES = ("bookworm", "trixie-backports")
-RDMA_CORES = ("bookworm", "sid")
+# make check-kernels adds bookworm, whose source not all mirrors have; guest/test_provider has a
+# provider without Flush in any case.
+RDMA_CORES = os.environ.get("SG_RDMA_CORES", "sid").split()
 
 
 def product(name, suite):
