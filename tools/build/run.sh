@@ -249,7 +249,7 @@ check | check-full)
         parts=()
         ;;
     check-full)
-        sg_plan $((36 + deb_steps))
+        sg_plan $((37 + deb_steps))
         parts=(--with consumers)
         ;;
     esac
@@ -291,7 +291,7 @@ check-debug)
     ;;
 check-kernels)
     lock_build
-    sg_plan 46
+    sg_plan 47
     run_part tools/build/qemu.sh
     run_part firmware/build.sh
     run_part tools/guest/build.sh --with consumers
