@@ -69,15 +69,21 @@ static void probe(struct rr_session *s)
 void rr_wait_ready(const struct rr_check_run *run)
 {
     static const struct rr_case ready = { .id = "ready", .rule = RPC_22, .run = probe };
-    bool waits = true;
+    unsigned silent = 0;
 
-    for (unsigned i = 0; waits && i < RR_READY_TRIES; i++) {
+    for (unsigned i = 0; i < RR_READY_TRIES; i++) {
         struct rr_verdict v;
+        bool grace, no_answer;
 
         rr_run_case(run, &ready, &v);
-        waits = strcmp(v.trouble, RR_GRACE) == 0;
+        grace = strcmp(v.trouble, RR_GRACE) == 0;
+        no_answer = v.findings.count > 0;
         g_string_free(v.log, true);
-        if (waits) {
+        silent += no_answer;
+        if (!grace && (!no_answer || silent == RR_READY_SILENT)) {
+            return;
+        }
+        if (grace) {
             g_usleep(G_USEC_PER_SEC);
         }
     }

@@ -5,7 +5,7 @@
 
 #include "cases.h"
 
-enum { RR_READY_TRIES = 100 };
+enum { RR_READY_TRIES = 100, RR_READY_SILENT = 3 };
 
 struct rr_check_run {
     struct rr_check_options options;
@@ -21,7 +21,10 @@ const struct rr_case *rr_case_of(const char *id);
 void rr_run_case(const struct rr_check_run *run, const struct rr_case *c,
                  struct rr_verdict *verdict);
 
-/* Waits until the server takes reads, for at most RR_READY_TRIES seconds. */
+/*
+ * Waits until the server takes reads, for at most RR_READY_TRIES seconds.  A transport may lose a
+ * connection, so one that does not answer is asked RR_READY_SILENT times.
+ */
 void rr_wait_ready(const struct rr_check_run *run);
 
 /* Runs all that are wanted, and enters them into the book. */
