@@ -19,9 +19,10 @@ static bool read_memory(struct rr_echo_memory *memory, struct rr_reader *in, str
     return true;
 }
 
-static bool write_memory(struct rr_echo_memory *memory, struct rr_reader *in, struct rr_stream *out)
+static bool write_octets(struct rr_echo_memory *memory, uint32_t offset, struct rr_reader *in,
+                         struct rr_stream *out)
 {
-    uint32_t offset = rr_get_word(in), count = rr_get_word(in);
+    uint32_t count = rr_get_word(in);
     const uint8_t *octets = sg_span_get(in->in, in->at, count);
 
     rr_skip(in, count);
@@ -33,6 +34,28 @@ static bool write_memory(struct rr_echo_memory *memory, struct rr_reader *in, st
     }
     rr_put_word(out, count);
     return true;
+}
+
+static bool write_memory(struct rr_echo_memory *memory, struct rr_reader *in, struct rr_stream *out)
+{
+    uint32_t offset = rr_get_word(in);
+
+    return write_octets(memory, offset, in, out);
+}
+
+static bool put(struct rr_echo_memory *memory, struct rr_reader *in, struct rr_stream *out)
+{
+    uint32_t offset = rr_get_word(in), kind = rr_get_word(in);
+    uint32_t flag = kind == RR_PUT_DATA ? rr_get_word(in) : 0;
+
+    if (!in->fine || kind > RR_PUT_DATA || flag > 1) {
+        return false;
+    }
+    if (flag) {
+        return write_octets(memory, offset, in, out);
+    }
+    rr_put_word(out, 0);
+    return in->at == in->in.len;
 }
 
 static bool list(struct rr_echo_memory *memory, struct rr_reader *in, struct rr_stream *out)
@@ -72,7 +95,7 @@ void rr_echo_answer(struct rr_echo_memory *memory, const struct rr_rpc *rpc, str
     static bool (*const procs[RR_ECHO_PROCS])(struct rr_echo_memory *, struct rr_reader *,
                                               struct rr_stream *) = {
         [RR_ECHO_NULL] = null, [RR_ECHO_READ] = read_memory, [RR_ECHO_WRITE] = write_memory,
-        [RR_ECHO_LIST] = list, [RR_ECHO_TWO] = read_twice,
+        [RR_ECHO_LIST] = list, [RR_ECHO_TWO] = read_twice,   [RR_ECHO_PUT] = put,
     };
     struct rr_reader in = { .in = call, .at = rpc->body, .fine = true };
 

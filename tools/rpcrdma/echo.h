@@ -8,9 +8,17 @@
  *     2  WRITE  (unsigned offset, opaque data<>)       -> (unsigned count)
  *     3  LIST   (unsigned count)                       -> (unsigned number<>)
  *     4  TWO    (unsigned first, unsigned second)      -> (opaque a<>, opaque b<>)
+ *     5  PUT    (unsigned offset, put what)            -> (unsigned count)
  *
- * The opaque items are DDP-eligible, numbers are not.  TWO reads twice, from offset 0.  What lies
- * beyond the memory is GARBAGE_ARGS.
+ *   typedef opaque octets<>;
+ *   union put switch (unsigned kind) {
+ *   case 0: void;
+ *   case 1: octets *data;
+ *   };
+ *
+ * The opaque items are DDP-eligible, also as optional data in the arm of a union.  Numbers, flags
+ * of optional data and unions are not.  TWO reads twice, from offset 0.  PUT writes like WRITE;
+ * without data it writes nothing.  What lies beyond the memory is GARBAGE_ARGS.
  */
 #ifndef RPCRDMA_ECHO_H
 #define RPCRDMA_ECHO_H
@@ -25,9 +33,12 @@ enum rr_echo {
     RR_ECHO_WRITE = 2,
     RR_ECHO_LIST = 3,
     RR_ECHO_TWO = 4,
+    RR_ECHO_PUT = 5,
     RR_ECHO_PROCS,
     RR_ECHO_MEMORY = 32 * 1024,
     RR_ECHO_LIST_MAX = 4096,
+    RR_PUT_NOTHING = 0, /* kinds of PUT */
+    RR_PUT_DATA = 1,
 };
 
 enum rr_accept_stat {

@@ -39,7 +39,6 @@ bool write_out(GString *out)
 static void print_rule(enum rr_rule rule, bool json)
 {
     static const char *const judges[] = {
-        [RR_NOBODY] = "no",
         [RR_DECODE] = "decode",
         [RR_SELF] = "itself",
     };

@@ -151,14 +151,24 @@ static bool has_item(const struct rr_call_info *info, uint32_t position)
 static void check_eligible(struct rr_findings *f, const struct rr_header *h,
                            const struct rr_call_info *info)
 {
+    static const struct {
+        enum rr_rule rule;
+        const char *what;
+    } stays[RR_STAYS] = {
+        [RR_COUNT] = { RPC_08, "the count of an argument" },
+        [RR_FLAG] = { RPC_09, "the flag of optional data" },
+        [RR_UNION] = { RPC_10, "a union" },
+    };
+
     for (unsigned i = 0; i < h->reads; i++) {
         uint32_t at = h->read[i].position;
 
         if (!at || at % 4 || has_item(info, at)) {
             continue;
         }
-        if (at == info->counted) {
-            rr_find(f, RPC_08, "the count of an argument is in the Read chunk at Position %u", at);
+        if (at == info->moved) {
+            rr_find(f, stays[info->stays].rule, "%s is in the Read chunk at Position %u",
+                    stays[info->stays].what, at);
             return;
         }
         if (info->arguments == RR_NONE || (info->items && (info->complete || info->missing))) {

@@ -70,6 +70,7 @@ bool rr_rpc_parse(struct sg_span in, struct rr_rpc *rpc)
  * The form of arguments, one letter each:
  *   w  4 octets     d  8 octets     q  16 octets     s  counted octets     b  counted words
  *   R  4 octets: the largest eligible result     D  counted octets that are DDP-eligible
+ *   U  a union, whose arm is what follows, unless it is 0; O  the flag of optional data, likewise
  * NULL: not known, so what follows cannot be found.
  */
 struct operation {
@@ -92,7 +93,7 @@ static const struct operation nfs3[] = {
 /* echo.h */
 static const struct operation echo[] = {
     { "NULL", "", RR_NONE },  { "READ", "wR", RR_SOME }, { "WRITE", "wD", RR_NONE },
-    { "LIST", "w", RR_NONE }, { "TWO", "RR", RR_SOME },
+    { "LIST", "w", RR_NONE }, { "TWO", "RR", RR_SOME },  { "PUT", "wUOD", RR_NONE },
 };
 
 /* Callbacks, by number; RFC 8881 section 20, RFC 7862 section 16. */
@@ -209,6 +210,7 @@ struct walk {
     size_t len;
     const struct rr_header *h;
     struct rr_call_info *info;
+    bool absent; /* the rest of the arguments */
 };
 
 static bool skip(struct walk *w, uint64_t octets)
@@ -244,6 +246,21 @@ static bool eligible(struct walk *w, uint32_t length)
     return !info->missing;
 }
 
+/* Has something gone into a Read chunk that begins here, and has to stay? */
+static bool has_moved(struct walk *w, char form)
+{
+    static const char forms[RR_STAYS + 1] = { [RR_COUNT] = 'D', [RR_FLAG] = 'O', [RR_UNION] = 'U' };
+    const char *found = strchr(forms, form);
+    uint32_t position = xdr_getpos(&w->x) + w->removed;
+
+    if (!found || !rr_position_octets(w->h, position)) {
+        return false;
+    }
+    w->info->moved = position;
+    w->info->stays = (enum rr_stays)(found - forms);
+    return true;
+}
+
 static bool argument(struct walk *w, char form)
 {
     u_int n = 0;
@@ -251,8 +268,7 @@ static bool argument(struct walk *w, char form)
     if (form == 'd' || form == 'q') {
         return skip(w, form == 'd' ? 8 : 16);
     }
-    if (form == 'D' && rr_position_octets(w->h, xdr_getpos(&w->x) + w->removed)) {
-        w->info->counted = xdr_getpos(&w->x) + w->removed;
+    if (has_moved(w, form)) {
         return false;
     }
     if (!xdr_u_int(&w->x, &n)) {
@@ -268,6 +284,10 @@ static bool argument(struct walk *w, char form)
         return true;
     case 'D':
         return eligible(w, n);
+    case 'U':
+    case 'O':
+        w->absent = n == 0;
+        return true;
     default:
         return true;
     }
@@ -279,7 +299,7 @@ static bool arguments(struct walk *w, const char *form)
     if (!form) {
         return false;
     }
-    for (; *form; form++) {
+    for (; *form && !w->absent; form++) {
         if (!argument(w, *form)) {
             return false;
         }
@@ -312,9 +332,10 @@ static void describe_echo(struct walk *w, uint32_t proc)
     }
     add_name(w->info, " %s", op->name);
     w->info->results = op->result;
-    w->info->arguments = proc == 2 ? RR_SOME : RR_NONE;
+    w->info->arguments = strchr(op->form, 'D') ? RR_SOME : RR_NONE;
     w->info->complete = arguments(w, op->form);
-    w->info->last = proc == 2;
+    w->info->arguments = w->absent ? RR_NONE : w->info->arguments;
+    w->info->last = w->info->arguments == RR_SOME;
 }
 
 /* The session, sequence, slot, highest slot, "cache this", referring calls. */

@@ -42,6 +42,14 @@ enum rr_eligible {
     RR_SOME,
 };
 
+/* What has to stay in the stream, beside an eligible argument. */
+enum rr_stays {
+    RR_COUNT, /* of its octets */
+    RR_FLAG,  /* of optional data */
+    RR_UNION, /* whose arm it is */
+    RR_STAYS,
+};
+
 /* What a Call says. */
 struct rr_call_info {
     char name[RR_NAME_MAX];     /* "NFS4 SEQUENCE PUTFH READ GETATTR" */
@@ -55,10 +63,11 @@ struct rr_call_info {
         bool reduced;    /* a Read chunk has this Position */
         size_t behind;   /* where the reduced stream goes on */
     } item[RR_ITEMS_MAX];
-    uint32_t counted; /* where the count of an eligible argument went into a Read chunk; else 0 */
-    bool complete;    /* all arguments are known */
-    bool missing;     /* an item is neither in the stream nor in a chunk with its Position */
-    bool last;        /* nothing follows the item that was found last */
+    uint32_t moved;      /* what went into a Read chunk and has to stay: its Position; else 0 */
+    enum rr_stays stays; /* what that is */
+    bool complete;       /* all arguments are known */
+    bool missing;        /* an item is neither in the stream nor in a chunk with its Position */
+    bool last;           /* nothing follows the item that was found last */
 };
 
 /* @stream is the reduced stream of the Call, possibly only its beginning; @h has the chunks. */

@@ -68,7 +68,6 @@ enum rr_rule {
 
 /* Who finds a breach. */
 enum rr_judge {
-    RR_NOBODY, /* not visible from outside, or not examined yet */
     RR_DECODE, /* rpcrdma decode, in a capture */
     RR_SELF,   /* a duty of a receiver; rpcrdma itself keeps it */
 };

@@ -11,7 +11,7 @@ enum workload_kind {
     JOB_READ_INLINE, /* a Reply that nearly fills the threshold */
     JOB_READ_CHUNK,  /* a Write chunk of several segments, the last of which is not needed */
     JOB_WRITE_INLINE,
-    JOB_WRITE_CHUNK, /* a Read chunk */
+    JOB_WRITE_CHUNK, /* a Read chunk; by turns WRITE and PUT */
     JOB_LIST_LONG,   /* a Reply that needs its Reply chunk */
     JOB_LIST_SHORT,  /* a Reply that does not need it */
     JOB_LONG_CALL,   /* the whole Call at Position 0 */
@@ -100,6 +100,16 @@ static void make_write(struct rr_requester *q, struct rr_job *job, uint32_t coun
     rr_put_eligible(q->stream, sg_span_of(q->remote.octets + job->offset, count));
 }
 
+static void make_put(struct rr_requester *q, struct rr_job *job, uint32_t count)
+{
+    job->count = count;
+    begin(q, job, RR_ECHO_PUT);
+    rr_put_word(q->stream, job->offset);
+    rr_put_word(q->stream, RR_PUT_DATA);
+    rr_put_word(q->stream, true); /* there is data */
+    rr_put_eligible(q->stream, sg_span_of(q->remote.octets + job->offset, count));
+}
+
 static void make_list(struct rr_requester *q, struct rr_job *job, uint32_t count)
 {
     job->count = count;
@@ -123,7 +133,7 @@ bool rr_job_make(struct rr_requester *q, struct rr_job *job)
         make_write(q, job, WRITE_SMALL);
         return true;
     case JOB_WRITE_CHUNK:
-        make_write(q, job, WRITE_LARGE);
+        (q->made / JOBS % 2 ? make_put : make_write)(q, job, WRITE_LARGE);
         return move_out(q, job, q->stream->item[0].at, WRITE_LARGE, sg_align_up(WRITE_LARGE, 4));
     case JOB_LIST_LONG:
     case JOB_LIST_SHORT:

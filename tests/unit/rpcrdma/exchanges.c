@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "exchanges.h"
 
+#include "echo.h"
 #include "hex.h"
 
-enum { ROOM = 16384, FH_LEN = 32, WRITE_TO = 0x10000, READ_TO = 0x20000, REPLY_TO = 0x30000 };
+enum {
+    ROOM = 16384,
+    FH_LEN = 32,
+    PUT_COUNT = 500,
+    WRITE_TO = 0x10000,
+    READ_TO = 0x20000,
+    REPLY_TO = 0x30000
+};
 
 static uint8_t noise[ROOM];
 
@@ -238,6 +246,24 @@ void write3(struct maker *m, uint32_t xid, const struct write3 *p)
 
     rpc = reply3(xid);
     words(rpc, W(0), W(0), W(0), W(p->count), W(2), W(0), W(0), END);
+    send_message(m, RR_BACK, header(xid, RR_MSG), rpc);
+}
+
+void put(struct maker *m, uint32_t xid, const struct put *p)
+{
+    GByteArray *rpc = g_byte_array_new();
+    struct rr_header *h = header(xid, RR_MSG);
+
+    words(rpc, W(xid), W(RR_CALL), W(2), W(RR_ECHO), W(RR_ECHO_VERSION), W(RR_ECHO_PUT), END);
+    words(rpc, W(0), W(0), W(0), W(0), W(0), END);
+    words(rpc, W(RR_PUT_DATA), W(!p->nothing), W(PUT_COUNT), END);
+    g_byte_array_set_size(rpc, rpc->len - (p->nothing ? 4 : p->moved));
+    rr_add_read(h, rpc->len, (struct rr_segment){ READ_STAG, PUT_COUNT + p->moved, READ_TO });
+    send_message(m, RR_OUT, h, rpc);
+    maker_read(m, RR_BACK, READ_STAG, READ_TO, sg_span_of(noise, PUT_COUNT + p->moved));
+
+    rpc = reply3(xid);
+    words(rpc, W(PUT_COUNT), END);
     send_message(m, RR_BACK, header(xid, RR_MSG), rpc);
 }
 

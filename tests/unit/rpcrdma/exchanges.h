@@ -76,6 +76,13 @@ struct write3 {
 };
 void write3(struct maker *m, uint32_t xid, const struct write3 *p);
 
+/* echo's PUT; its Read chunk begins @moved octets before the data, and has these, too. */
+struct put {
+    uint32_t moved;
+    bool nothing; /* a PUT without data, and with a Read chunk where they would be */
+};
+void put(struct maker *m, uint32_t xid, const struct put *p);
+
 /* NFS GETATTR with a Long Call or a Long Reply. */
 struct long3 {
     uint32_t call_proc, reply_proc; /* RR_MSG, RR_NOMSG */

@@ -36,6 +36,12 @@ static void run_long(const void *p)
     long3(&m, 100, p);
 }
 
+static void run_put(const void *p)
+{
+    maker_open(&m);
+    put(&m, 100, p);
+}
+
 #define READ(...)                   \
     run_read, &(const struct read3) \
     {                               \
@@ -45,6 +51,11 @@ static void run_long(const void *p)
     run_write, &(const struct write3) \
     {                                 \
         __VA_ARGS__                   \
+    }
+#define PUT(...)                 \
+    run_put, &(const struct put) \
+    {                            \
+        __VA_ARGS__              \
     }
 #define LONG(...)                   \
     run_long, &(const struct long3) \
@@ -339,6 +350,7 @@ static const struct scenario_row rows[] = {
     { NULL, "WRITE with a Read chunk", WRITE(WHOLE_WRITE) },
     { NULL, "WRITE with a padded Read chunk",
       WRITE(.count = 1001, .chunk = 1004, .position = WRITE3_POSITION) },
+    { NULL, "PUT with a Read chunk: flag, union and count stay", PUT(0) },
     { NULL, "a Long Call and a Long Reply",
       LONG(.call_proc = RR_NOMSG, .reply_proc = RR_NOMSG, .reply_chunk = true,
            .reply_octets = 8000) },
@@ -362,6 +374,10 @@ static const struct scenario_row rows[] = {
       READ(.offered = 200, .placed = 84, .returned = 84, .getattr = true) },
     { "RPC-08", "the count of an argument goes into its Read chunk",
       WRITE(.count = 1001, .chunk = 1005, .position = WRITE3_POSITION - 4, .uncounted = true) },
+    { "RPC-07", "a Read chunk for a PUT without data", PUT(.nothing = true) },
+    { "RPC-08", "the count of optional data goes into their Read chunk", PUT(.moved = 4) },
+    { "RPC-09", "the flag of optional data goes into their Read chunk", PUT(.moved = 8) },
+    { "RPC-10", "a union goes into a Read chunk", PUT(.moved = 12) },
     { "RPC-11", "the pad of a reduced argument stays", WRITE(WHOLE_WRITE, .pad = 3) },
     { "RPC-11", "the pad of a reduced result stays", READ(WHOLE_READ, .inlined = 3) },
     { "RPC-12", "a Position that is no multiple of 4",
