@@ -85,7 +85,7 @@ struct rr_port {
     uint8_t peer[RR_PRIVATE_PEER]; /* the peer's private data */
     size_t peer_len;
     bool eager; /* waits without sleeping, for measurements */
-    bool gone;  /* RDMA Read or Write: the connection had ended before it was posted */
+    bool gone;  /* RDMA Read or Write: the connection ended before it was posted, or under it */
     char why[RR_WHY];
 };
 

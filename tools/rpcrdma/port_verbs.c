@@ -160,6 +160,8 @@ static bool complete(struct verbs_port *p)
         return rr_port_fails(&p->port, "cannot poll the completion queue");
     }
     if (wc.status != IBV_WC_SUCCESS) {
+        /* So siw says that TCP's connection was over when it sent. */
+        p->port.gone = wc.status == IBV_WC_LOC_QP_OP_ERR;
         return rr_port_fails(&p->port, "a work request ended with \"%s\"",
                              ibv_wc_status_str(wc.status));
     }
