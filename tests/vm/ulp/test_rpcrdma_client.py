@@ -105,14 +105,15 @@ def prepare(lab):
     lab.sh(CLIENT, "modprobe rpcrdma")
 
 
-def check(lab, options="", *cases):
+def check(lab, options="", *cases, mounts=1):
     """(status, report) of a judge whose client is Linux's, mounted with these options besides.
-    cases: ids; none: all."""
+    cases: ids; none: all.  mounts: how often it is tried."""
     words = ["rpcrdma", "check", "client", "--program", "nfs", "--port", PORT, "--tap"]
     words += [word for case in cases for word in ("--case", case)]
     judge = lab.start(SERVER, *words)
     judge.expect("listening at port %d" % PORT)
-    lab.sh(CLIENT, MOUNT % options, timeout=ulptest.LIMIT)
+    tries = "for n in $(seq %d); do { %s; } && exit; done; exit 1" % (mounts, MOUNT % options)
+    lab.sh(CLIENT, tries, timeout=mounts * ulptest.LIMIT)
     lab.start(CLIENT, "python3", "-c", WORK)
     status = judge.wait(3 * ulptest.LIMIT)
     return status, rpcrdmatest.Report(judge.output)
