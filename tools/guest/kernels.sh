@@ -18,6 +18,7 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
 . "$SG_TOP/tools/guest/tree.sh"
+. "$SG_TOP/tools/guest/known.sh"
 
 # Kernels that the driver is known to compile for.
 known='6.1.* 6.12.* 7.2.* 7.3.*'
@@ -58,17 +59,6 @@ make_image_packages() {
     cp "$headers"/*.deb .
 }
 
-is_known() {
-    local pattern
-    for pattern in $known; do
-        # shellcheck disable=SC2254  # a pattern
-        case $1 in
-        $pattern) return 0 ;;
-        esac
-    done
-    return 1
-}
-
 # Headers of a kernel that a newer compiler built may have attributes that ours does not know.
 compile() {
     local headers
@@ -94,7 +84,7 @@ make_driver() {
         return
     fi
     cat "$SG_OUT/log"
-    is_known "$release" && return 1
+    is_known "$release" "$known" && return 1
     echo "Linux $release is newer than those that the driver is known to compile for."
 }
 

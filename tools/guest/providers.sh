@@ -16,20 +16,10 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
 . "$SG_TOP/tools/guest/tree.sh"
+. "$SG_TOP/tools/guest/known.sh"
 
 # Versions for which the provider is known to compile.
 known='44.* 56.* 65.*'
-
-is_known() {
-    local pattern
-    for pattern in $known; do
-        # shellcheck disable=SC2254  # a pattern
-        case $1 in
-        $pattern) return 0 ;;
-        esac
-    done
-    return 1
-}
 
 compile() {
     local program
@@ -51,7 +41,7 @@ make_provider() {
     wait $! && return
     cat "$SG_OUT/log"
     [ ! -e "$SG_OUT/tap" ] || cat "$SG_OUT/tap"
-    is_known "$version" && return 1
+    is_known "$version" "$known" && return 1
     rm -f "$SG_OUT/tap"
     echo "rdma-core $version is newer than those that the provider is known to compile for."
 }

@@ -7,7 +7,6 @@ docs/crash-laboratory-points.md).  Of a bug, stores of its minimal example are t
 example if there is none.
 """
 import json
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -84,17 +83,10 @@ def _call(explored, stores):
         command = [str(paths.explorer()), "--out", place, "--timelines", str(file)]
         command += ["--target", explored.target, *acks, *explored.content()]
         command += map(str, explored.traces())
-        done = subprocess.run(
-            command,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        status, words = explore.run_aside(command)
         rows = (load(Path(place) / RESULT) or {}).get("stores")
-    if done.returncode or not isinstance(rows, list) or len(rows) != len(stores):
-        raise LabError("timelines cannot be made: %s" % done.stderr.strip())
+    if status or not isinstance(rows, list) or len(rows) != len(stores):
+        raise LabError("timelines cannot be made: %s" % words)
     return rows
 
 

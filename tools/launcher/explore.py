@@ -29,6 +29,19 @@ def traces_of(recording):
     return found
 
 
+def run_aside(command):
+    """Runs the explorer for files alone; returns its status, and what it said."""
+    done = subprocess.run(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return done.returncode, done.stderr.strip()
+
+
 def _counters(bugs):
     """All program counters that bugs name."""
     for bug in bugs:

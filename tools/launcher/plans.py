@@ -33,15 +33,7 @@ def _explorer(explored, folder, wanted):
         command += ["--target", explored.target]
     command += explored.arrivals() + explored.content()
     command += map(str, explored.traces())
-    done = subprocess.run(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    return done.stderr.strip()
+    return explore.run_aside(command)[1]
 
 
 def make(explored, wanted):

@@ -19,6 +19,14 @@ void pr_save(const char *name, const uint8_t *octets, size_t len)
     g_free(path);
 }
 
+void pr_save_traces(struct xr *r)
+{
+    xr_end(r);
+    pr_save("target.trace", r->machine[XR_TARGET].file->data, r->machine[XR_TARGET].file->len);
+    pr_save("client.trace", r->machine[XR_CLIENT].file->data, r->machine[XR_CLIENT].file->len);
+    xr_free(r);
+}
+
 struct pr_ran pr_run(const char *arguments)
 {
     char *line = g_strdup_printf("%s %s", getenv("SG_EXPLORE"), arguments);

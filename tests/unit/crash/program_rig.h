@@ -15,6 +15,8 @@ struct pr_ran {
 /* A file of the folder; the caller frees the path. */
 char *pr_path(const char *name);
 void pr_save(const char *name, const uint8_t *octets, size_t len);
+/* The traces of a run of a target and one client; the run is over. */
+void pr_save_traces(struct xr *r);
 /* The content of a file of the folder; the caller frees it. */
 char *pr_contents(const char *name, gsize *len);
 struct pr_ran pr_run(const char *arguments);

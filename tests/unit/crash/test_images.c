@@ -14,14 +14,6 @@ static const uint8_t start_of_zeros[XR_SIZE];
 static uint64_t status_event;
 static uint8_t content[XR_SIZE] __attribute__((aligned(8)));
 
-static void save_traces(struct xr *r)
-{
-    xr_end(r);
-    pr_save("target.trace", r->machine[XR_TARGET].file->data, r->machine[XR_TARGET].file->len);
-    pr_save("client.trace", r->machine[XR_CLIENT].file->data, r->machine[XR_CLIENT].file->len);
-    xr_free(r);
-}
-
 /* Two records and a status that may be lost. */
 static void record(void)
 {
@@ -38,7 +30,7 @@ static void record(void)
     status_event = xr_store(&r, 0x401000, STATUS, 1, 0);
     xr_sfence(&r);
     xr_durable(&r, STATUS, 8);
-    save_traces(&r);
+    pr_save_traces(&r);
 }
 
 static char *hex(const uint8_t *octets, unsigned len)
@@ -252,7 +244,7 @@ static void record_pasts(void)
     xr_event(&r, XR_TARGET, (struct sg_trace_event){ .kind = SG_TRACE_SETTLE, .qpn = 1 });
     xr_event(&r, XR_TARGET, (struct sg_trace_event){ .kind = SG_TRACE_DEVICE_FENCE });
     xr_durable(&r, LOG + 8, 8);
-    save_traces(&r);
+    pr_save_traces(&r);
 }
 
 /* More images than those of late data, and each once more from its plan. */
@@ -428,7 +420,7 @@ static void record_again(const uint8_t start[XR_SIZE], bool within)
     xr_store(&r, 0x402000, STATUS + 128, 2, 0);
     xr_sfence(&r);
     xr_durable(&r, STATUS + 128, 8);
-    save_traces(&r);
+    pr_save_traces(&r);
 }
 
 /* The memory with an image of a folder on the base. */

@@ -12,14 +12,6 @@ enum { LOG = 0, STATUS = 8192, LINE = 64 };
 /* Of the run: events of the target. */
 static uint64_t placed, promised, stored, last;
 
-static void save_traces(struct xr *r)
-{
-    xr_end(r);
-    pr_save("target.trace", r->machine[XR_TARGET].file->data, r->machine[XR_TARGET].file->len);
-    pr_save("client.trace", r->machine[XR_CLIENT].file->data, r->machine[XR_CLIENT].file->len);
-    xr_free(r);
-}
-
 /* A record that is flushed, one that is not, and a status of the target's CPU. */
 static void record(void)
 {
@@ -39,7 +31,7 @@ static void record(void)
     xr_mark(&r, XR_TARGET, "note", "end");
     last = stored + 4;
     xr_write(&r, 1, LOG + LINE, 0x3333, true);
-    save_traces(&r);
+    pr_save_traces(&r);
 }
 
 static void save_stores(const char *stores)
@@ -155,7 +147,7 @@ static void pasts(void)
     stored = xr_store(&r, 0x401000, 8, 1, 0);
     xr_sfence(&r);
     last = xr_event(&r, XR_TARGET, read);
-    save_traces(&r);
+    pr_save_traces(&r);
     late = store_of(stored, 8, last, "");
     early = store_of(stored, 8, last, ", \"arrivals\": [{\"question\": 0, \"answer\": 1}]");
     both = g_strconcat(early, ", ", late, NULL);
@@ -221,7 +213,7 @@ static void impossible(void)
     stored = xr_store(&r, 0x401000, STATUS, 1, 0);
     last = xr_store(&r, 0x401000, XR_SIZE, 1, 0) + 1;
     xr_sfence(&r);
-    save_traces(&r);
+    pr_save_traces(&r);
     save_store(stored, STATUS, last, "");
     pr_expect(RUN, 3, "target.trace: event 2");
 }
@@ -237,7 +229,7 @@ static void content(void)
     stored = xr_store(&r, 0x401000, STATUS, 1, 0);
     last = stored + 1;
     xr_sfence(&r);
-    save_traces(&r);
+    pr_save_traces(&r);
     pr_save("start", start, XR_SIZE);
     pr_save("zeros", zeros, XR_SIZE);
     save_store(stored, STATUS, last, "");
