@@ -603,47 +603,6 @@ static void fallen_server__is_a_breach(void)
     }
 }
 
-/* A server whose first connections are over before it has answered. */
-struct shy {
-    struct rr_loopback loopback;
-    struct rr_port *(*dial)(struct rr_dialer *dialer, const struct rr_port_side *side);
-    unsigned mute, dials;
-};
-
-static struct rr_port *dial_shy(struct rr_dialer *dialer, const struct rr_port_side *side)
-{
-    struct shy *s = (struct shy *)dialer;
-
-    if (++s->dials > s->mute) {
-        s->loopback.wrap = NULL;
-    }
-    return s->dial(dialer, side);
-}
-
-static void ready__is_asked_again(void)
-{
-    static const struct {
-        unsigned mute, dials;
-    } rows[] = { { 0, 1 }, { 1, 2 }, { 2, 3 }, { 9, RR_READY_SILENT } };
-    const struct lie lie = { .mute = true, .edition = RR_EDITION_RFC };
-
-    for (size_t i = 0; i < SG_ARRAY_SIZE(rows); i++) {
-        struct shy s = { .mute = rows[i].mute };
-        struct rr_check_run run;
-        struct liar liar;
-
-        T_CONTEXT("%u mute connections", rows[i].mute);
-        liar_init(&liar, &s.loopback, &lie);
-        s.dial = s.loopback.dialer.dial;
-        s.loopback.dialer.dial = dial_shy;
-        run = check_run(&s.loopback.dialer);
-        rr_wait_ready(&run);
-        T_EQ_INT(s.dials, rows[i].dials);
-        g_string_free(book.out, true);
-        rr_loopback_clear(&s.loopback);
-    }
-}
-
 /* No case is without an error that it notices. */
 static void cases__all_can_fail(void)
 {
@@ -730,7 +689,6 @@ static const struct t_case cases[] = {
     { "memory of unused chunks may change", unused_memory__may_change },
     { "a responder that cannot answer ends the connection", mute_responder__ends_connection },
     { "a server that has fallen over is a breach", fallen_server__is_a_breach },
-    { "a server that does not answer is asked again whether it is ready", ready__is_asked_again },
     { "editions differ in returned chunks and RDMA_DONE", editions__differ },
     { "no connection is no breach", no_connection__is_no_breach },
 };
