@@ -209,18 +209,24 @@ static void contradicted(void)
     xr_free(&r);
 }
 
+/* A store beside data of DMA, which is promised without a flush. */
+static void begin_with_bug(struct xr *r)
+{
+    start(r, SG_CRASH_ANY);
+    place(r, 0, "datadata");
+    xr_store(r, 0x401000, 8, 1, 0);
+    xr_sfence(r);
+    prove(r);
+    xr_durable(r, 8, 8);
+}
+
 /* The story is that of the past in which the store may be lost. */
 static void story(void)
 {
     const struct sg_crash_story *s;
     struct xr r;
 
-    start(&r, SG_CRASH_ANY);
-    place(&r, 0, "datadata");
-    xr_store(&r, 0x401000, 8, 1, 0);
-    xr_sfence(&r);
-    prove(&r);
-    xr_durable(&r, 8, 8);
+    begin_with_bug(&r);
     xr_explore(&r, "adr", "off", SG_CRASH_ACK_DEFAULT);
     T_EQ_INT(r.bugs->len, 1);
     xr_tell(&r);
@@ -240,12 +246,7 @@ static void untold(void)
 {
     struct xr r;
 
-    start(&r, SG_CRASH_ANY);
-    place(&r, 0, "datadata");
-    xr_store(&r, 0x401000, 8, 1, 0);
-    xr_sfence(&r);
-    prove(&r);
-    xr_durable(&r, 8, 8);
+    begin_with_bug(&r);
     place(&r, LINE, "datadata");
     xr_store(&r, 0x402000, LINE + 8, 1, 0);
     xr_sfence(&r);
