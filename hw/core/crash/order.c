@@ -102,6 +102,7 @@ static bool is_frame(const struct sg_trace_event *e, unsigned direction)
 }
 
 enum { RECEIVED, SENT };
+enum { AHEAD = 16 };
 
 static void scan_sent(struct sg_crash_order *o, unsigned machine, uint64_t key)
 {
@@ -118,12 +119,20 @@ static void scan_sent(struct sg_crash_order *o, unsigned machine, uint64_t key)
 
 void sg_crash_order_scan(struct sg_crash_order *o, unsigned machine, struct sg_crash_source source)
 {
+    uint64_t ahead[AHEAD], n = 0; /* frames that wait for the processor's cache */
     const struct sg_trace_event *e;
 
     while ((e = source.next(source.opaque))) {
         if (is_frame(e, SENT)) {
-            scan_sent(o, machine, crash_frame_key(e));
+            if (n >= AHEAD) {
+                scan_sent(o, machine, ahead[n % AHEAD]);
+            }
+            ahead[n % AHEAD] = crash_frame_key(e);
+            crash_frames_prefetch(o->frames, ahead[n++ % AHEAD]);
         }
+    }
+    for (uint64_t i = n - SG_MIN(n, AHEAD); i < n; i++) {
+        scan_sent(o, machine, ahead[i % AHEAD]);
     }
     o->counts.cut_short[machine] = !source.complete(source.opaque);
     o->machine[machine].cut_short = o->counts.cut_short[machine];
@@ -275,6 +284,19 @@ static void receive(struct sg_crash_order *o, unsigned i, enum decision why,
 
 /* ---- The run ---- */
 
+static void take_next(struct sg_crash_order *o, struct order_machine *m)
+{
+    m->e = m->source.next(m->source.opaque);
+    if (m->e && m->e->kind == SG_TRACE_FRAME) {
+        uint64_t key = crash_frame_key(m->e);
+
+        crash_frames_prefetch(o->frames, key);
+        for (unsigned j = 0; j < o->machines; j++) {
+            crash_sent_prefetch(&o->machine[j].sent, key);
+        }
+    }
+}
+
 /* Delivers the machine's event and takes the next one. */
 static void deliver(struct sg_crash_order *o, unsigned i)
 {
@@ -295,7 +317,7 @@ static void deliver(struct sg_crash_order *o, unsigned i)
         crash_watch_sent(&o->watches, i, o->machines, key, m->past, m->certain);
     }
     m->waited = false;
-    m->e = m->source.next(m->source.opaque);
+    take_next(o, m);
 }
 
 /* What the machine waits for, or GOES_ON. */
@@ -406,7 +428,9 @@ static void rewind_all(struct sg_crash_order *o, const struct sg_crash_source *s
         } else {
             crash_sent_init(&m->sent, o->machines, m->frames);
         }
-        m->e = source[i].next(source[i].opaque);
+    }
+    for (unsigned i = 0; i < o->machines; i++) {
+        take_next(o, &o->machine[i]);
     }
     if (counts.runs > 1) {
         crash_frames_rewind(o->frames);

@@ -2,8 +2,8 @@
 /*
  * What order.c remembers of frames.
  *
- * Which frames a machine sends in all of its trace is only counted: a table of 2^20 buckets (fewer
- * for few frames) with 16 counters, each with 26 bits of the frame's hash.  A bucket that
+ * Which frames a machine sends in all of its trace is only counted: a table of 2^21 buckets (fewer
+ * for few frames) with 12 counters, each with 26 bits of the frame's hash.  A bucket that
  * overflows knows nothing for certain; up to 8 million frames this is rare.
  */
 #ifndef SG_CRASH_ORDER_IMPL_H
@@ -40,6 +40,8 @@ struct crash_frames;
 
 struct crash_frames *crash_frames_new(void);
 void crash_frames_free(struct crash_frames *f);
+/* One of the functions below is about to be called for such frames. */
+void crash_frames_prefetch(const struct crash_frames *f, uint64_t key);
 /* The run begins again: nothing was sent yet. */
 void crash_frames_rewind(struct crash_frames *f);
 /* Returns whether the machine has sent such a frame before, or may have. */
@@ -66,7 +68,7 @@ struct crash_sent_table {
     uint32_t *taken;         /* likewise: how often the machine received it */
     uint32_t *head;          /* chains by key: index + 1, or 0 */
     uint32_t capacity, head_mask, machines;
-    uint64_t total; /* sendings so far; the next one is at total % capacity */
+    uint32_t next; /* where the next sending will be */
 };
 
 /* It will send so many. */
@@ -76,6 +78,8 @@ void crash_sent_fini(struct crash_sent_table *t);
 void crash_sent_clear(struct crash_sent_table *t);
 void crash_sent_put(struct crash_sent_table *t, uint64_t key, const uint64_t *past,
                     const uint64_t *certain);
+/* One of these functions is about to be called for such frames. */
+void crash_sent_prefetch(const struct crash_sent_table *t, uint64_t key);
 /* NULL: not among those that are remembered. */
 struct crash_sent *crash_sent_find(struct crash_sent_table *t, uint64_t key);
 
