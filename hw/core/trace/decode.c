@@ -118,6 +118,20 @@ static bool take_fields(struct sg_trace_reader *r, const struct sg_trace_row *ro
     return !mask || invalid(r, "a record with more fields than its kind has");
 }
 
+/* The fields of the kind before are 0 again: the others are. */
+static void change_kind(struct sg_trace_reader *r, unsigned kind)
+{
+    struct sg_trace_event *e = &r->event;
+    const struct sg_trace_row *before = sg_trace_row(e->kind);
+
+    for (const uint8_t *f = before ? before->field : NULL; f && *f; f++) {
+        e->field[*f] = 0;
+    }
+    e->kind = (uint8_t)kind;
+    e->data = NULL;
+    e->now_ns = r->now_ns;
+}
+
 static bool take_record(struct sg_trace_reader *r, uint8_t tag)
 {
     struct sg_trace_event *e = &r->event;
@@ -135,10 +149,7 @@ static bool take_record(struct sg_trace_reader *r, uint8_t tag)
         }
     }
     if (e->kind != (tag & SG_TRACE_TAG_KIND)) {
-        memset(e->field, 0, sizeof(e->field));
-        e->kind = tag & SG_TRACE_TAG_KIND;
-        e->data = NULL;
-        e->now_ns = r->now_ns;
+        change_kind(r, tag & SG_TRACE_TAG_KIND);
     }
     if (!take_fields(r, row, mask)) {
         return false;
