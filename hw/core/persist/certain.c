@@ -29,13 +29,13 @@
 
 enum { IN_PIECE = UINT32_MAX };
 
-/* The last store to an octet that the question covers; of pieces the newest. */
-struct target {
-    uint64_t seq;
-    const struct sg_dom_part *part; /* NULL: a step of the line */
-    uint32_t step;                  /* IN_PIECE: behind all steps */
-    uint8_t value, stage, doubt;
-    bool exists;
+/* Of each octet of a line the last store that the question covers; of pieces the newest. */
+struct targets {
+    uint64_t exists;                                 /* bits: octets that have one */
+    uint64_t in_piece;                               /* those of S0 and S1; of the others: */
+    uint32_t step[SG_PERSIST_LINE];                  /* a step of the line; IN_PIECE: behind all */
+    const struct sg_dom_part *part[SG_PERSIST_LINE]; /* valid in pieces */
+    uint8_t value[SG_PERSIST_LINE];
 };
 
 struct question {
@@ -43,15 +43,17 @@ struct question {
     uint64_t after, seq; /* stores with numbers behind the first, up to the second */
     bool shared;         /* any number may be that of several stores */
     struct sg_dom_view view;
-    GArray *parts;
+    GArray *parts; /* NULL: there are none */
     unsigned next; /* part that is not for a line before the present one */
     /* Of the present line: */
     uint64_t addr;
-    unsigned from, end; /* its octets that are asked about */
+    uint64_t octets; /* bits: octets [from, end) are asked about */
+    unsigned from, end;
     const struct sg_dom_part *part;
     unsigned part_count;
-    struct target target[SG_PERSIST_LINE];
-    uint64_t lost; /* bits: octets that are not certain */
+    struct targets target; /* where its bits say so, the rest is not initialized */
+    uint64_t lost;         /* bits: octets that are not certain */
+    uint64_t refused;      /* and of these, because the medium takes nothing */
 };
 
 uint64_t sg_persist_seq(const struct sg_persist *p)
@@ -92,22 +94,22 @@ static uint8_t step_doubt(const struct question *q, const struct sg_dom_step *s)
 
 static void step_targets(struct question *q)
 {
+    struct targets *t = &q->target;
+
     for (unsigned k = 0; k < q->view.step->len; k++) {
         const struct sg_dom_step *s = sg_dom_view_step(&q->view, k);
+        unsigned first = s->atom * SG_PERSIST_ATOM;
+        uint64_t octets = (uint64_t)s->mask << first & q->octets;
 
-        for (unsigned i = 0; i < SG_PERSIST_ATOM; i++) {
-            struct target *t = &q->target[s->atom * SG_PERSIST_ATOM + i];
+        if (!octets || !is_asked(q, s)) {
+            continue;
+        }
+        t->exists |= octets;
+        for (uint64_t m = octets; m; m &= m - 1) {
+            unsigned o = (unsigned)__builtin_ctzll(m);
 
-            if (s->mask >> i & 1 && is_asked(q, s)) {
-                *t = (struct target){
-                    .seq = s->seq,
-                    .step = k,
-                    .value = s->data[i],
-                    .stage = s->stage,
-                    .doubt = step_doubt(q, s),
-                    .exists = true,
-                };
-            }
+            t->step[o] = k;
+            t->value[o] = s->data[o - first];
         }
     }
 }
@@ -122,6 +124,7 @@ static bool counts_more(bool any_order, const struct sg_dom_part *x, const struc
 
 static void part_targets(struct question *q)
 {
+    struct targets *t = &q->target;
     bool any_order = sg_dom_any_order(q->p);
 
     for (unsigned n = 0; n < q->part_count; n++) {
@@ -129,17 +132,14 @@ static void part_targets(struct question *q)
         bool asked = x->piece->seq > q->after && x->piece->seq <= q->seq;
 
         for (unsigned o = q->from; o < q->end && asked; o++) {
-            struct target *t = &q->target[o];
+            const struct sg_dom_part *than = t->in_piece >> o & 1 ? t->part[o] : NULL;
 
-            if (sg_dom_part_has(x, q->addr + o) && counts_more(any_order, x, t->part)) {
-                *t = (struct target){
-                    .seq = x->piece->seq,
-                    .part = x,
-                    .step = IN_PIECE,
-                    .value = part_value(q, x, o),
-                    .stage = x->conn ? SG_PERSIST_S0 : SG_PERSIST_S1,
-                    .exists = true,
-                };
+            if (sg_dom_part_has(x, q->addr + o) && counts_more(any_order, x, than)) {
+                t->exists |= 1ull << o;
+                t->in_piece |= 1ull << o;
+                t->step[o] = IN_PIECE;
+                t->part[o] = x;
+                t->value[o] = part_value(q, x, o);
             }
         }
     }
@@ -150,7 +150,7 @@ static void part_targets(struct question *q)
 /* A cut may leave this value of an octet without its target. */
 static void is_left(struct question *q, unsigned o, uint8_t value)
 {
-    if (value != q->target[o].value) {
+    if (value != q->target.value[o]) {
         q->lost |= 1ull << o;
     }
 }
@@ -168,32 +168,46 @@ static uint64_t overwritten(const struct question *q)
     return octets;
 }
 
-/* Values of the line, if nothing arrives for these octets. */
+/* How many steps are there before the last octet of these gets its target? */
+static unsigned steps_before(const struct question *q, uint64_t octets)
+{
+    uint32_t last = 0;
+
+    for (uint64_t m = octets; m; m &= m - 1) {
+        last = SG_MAX(last, q->target.step[__builtin_ctzll(m)]);
+    }
+    return SG_MIN(last, q->view.step->len);
+}
+
+/* Values of the line, if nothing arrives for these octets, which have targets. */
 static void scan_line(struct question *q, uint64_t octets)
 {
     uint64_t fresh = octets;
     const struct sg_dom_view *v = &q->view;
+    unsigned last = octets ? steps_before(q, octets) : 0;
     uint8_t value[SG_PERSIST_LINE];
 
+    if (!octets || v->least > last) {
+        return;
+    }
     memcpy(value, v->media, sizeof(value));
-    for (unsigned k = 0; k <= v->step->len; k++) {
+    for (unsigned k = 0; k <= last; k++) {
         const struct sg_dom_step *s = k ? sg_dom_view_step(v, k - 1) : NULL;
+        uint64_t changed = s ? (uint64_t)s->mask << s->atom * SG_PERSIST_ATOM & octets : 0;
 
-        for (unsigned i = 0; s && i < SG_PERSIST_ATOM; i++) {
-            unsigned o = s->atom * SG_PERSIST_ATOM + i;
+        for (uint64_t m = changed; m; m &= m - 1) {
+            unsigned o = (unsigned)__builtin_ctzll(m);
 
-            if (s->mask >> i & 1) {
-                value[o] = s->data[i];
-                fresh |= 1ull << o & octets;
-            }
+            value[o] = s->data[o % SG_PERSIST_ATOM];
         }
+        fresh |= changed;
         if (k < v->least || (s && s->glue)) {
             continue;
         }
         for (; fresh; fresh &= fresh - 1) {
-            unsigned o = __builtin_ctzll(fresh);
+            unsigned o = (unsigned)__builtin_ctzll(fresh);
 
-            if (q->target[o].exists && k <= q->target[o].step) {
+            if (k <= q->target.step[o]) {
                 is_left(q, o, value[o]);
             }
         }
@@ -203,7 +217,7 @@ static void scan_line(struct question *q, uint64_t octets)
 /* The same where S0 and S1 are sets: a piece is before another, or they come in any order. */
 static bool comes_alone_of_sets(const struct question *q, const struct sg_dom_part *x, unsigned o)
 {
-    const struct sg_dom_part *t = q->target[o].part;
+    const struct sg_dom_part *t = q->target.part[o];
     bool whole = q->p->config.domain == SG_PERSIST_WHOLE;
 
     if ((whole && !t->conn) || sg_dom_piece_before(t->piece, x->piece)) {
@@ -223,7 +237,7 @@ static bool comes_alone_of_sets(const struct question *q, const struct sg_dom_pa
 /* May x arrive, as the last for the octet, without the target, which is in S0 or S1 as well? */
 static bool comes_alone(const struct question *q, const struct sg_dom_part *x, unsigned o)
 {
-    const struct sg_dom_part *t = q->target[o].part;
+    const struct sg_dom_part *t = q->target.part[o];
     bool whole = q->p->config.domain == SG_PERSIST_WHOLE;
 
     if (sg_dom_any_order(q->p)) {
@@ -256,11 +270,10 @@ static void scan_parts(struct question *q)
     for (unsigned n = 0; n < q->part_count; n++) {
         const struct sg_dom_part *x = &q->part[n];
 
-        for (unsigned o = q->from; o < q->end; o++) {
-            const struct target *t = &q->target[o];
+        for (uint64_t m = q->target.in_piece; m; m &= m - 1) {
+            unsigned o = (unsigned)__builtin_ctzll(m);
 
-            if (t->part && t->part != x && sg_dom_part_has(x, q->addr + o) &&
-                comes_alone(q, x, o)) {
+            if (q->target.part[o] != x && sg_dom_part_has(x, q->addr + o) && comes_alone(q, x, o)) {
                 is_left(q, o, part_value(q, x, o));
             }
         }
@@ -268,18 +281,16 @@ static void scan_parts(struct question *q)
 }
 
 /* The medium takes nothing. */
-static void scan_media(struct question *q, uint64_t octets)
+static void scan_media(struct question *q)
 {
-    for (uint64_t m = octets & ~q->lost; m; m &= m - 1) {
-        unsigned o = __builtin_ctzll(m);
+    for (uint64_t m = q->target.exists & ~q->lost; m; m &= m - 1) {
+        unsigned o = (unsigned)__builtin_ctzll(m);
 
-        if (q->target[o].exists && q->target[o].value != q->view.media[o]) {
-            q->target[o].doubt = q->target[o].doubt == SG_PERSIST_DOUBT_MERGED
-                                     ? SG_PERSIST_DOUBT_MERGED
-                                     : SG_PERSIST_DOUBT_REFUSED;
-            q->lost |= 1ull << o;
+        if (q->target.value[o] != q->view.media[o]) {
+            q->refused |= 1ull << o;
         }
     }
+    q->lost |= q->refused;
 }
 
 /* ---- Bad lines ---- */
@@ -310,11 +321,31 @@ static bool stays_bad(const struct question *q)
 
 /* ---- A line, a range ---- */
 
+/* Why this octet is not certain; its length is 1. */
+static struct sg_persist_uncertain why_lost(const struct question *q, unsigned o)
+{
+    struct sg_persist_uncertain why = { .len = 1, .doubt = SG_PERSIST_DOUBT_PENDING };
+
+    if (q->target.in_piece >> o & 1) {
+        why.lost = q->target.part[o]->piece->seq;
+        why.stage = q->target.part[o]->conn ? SG_PERSIST_S0 : SG_PERSIST_S1;
+    } else {
+        const struct sg_dom_step *s = sg_dom_view_step(&q->view, q->target.step[o]);
+
+        why.lost = s->seq;
+        why.stage = s->stage;
+        why.doubt = step_doubt(q, s);
+    }
+    if (q->refused >> o & 1 && why.doubt != SG_PERSIST_DOUBT_MERGED) {
+        why.doubt = SG_PERSIST_DOUBT_REFUSED;
+    }
+    return why;
+}
+
 /* The first octet of the line that is not certain, and why; or its end. */
 static unsigned first_lost(const struct question *q, bool bad, struct sg_persist_uncertain *why)
 {
     unsigned o = bad ? q->from : q->lost ? (unsigned)__builtin_ctzll(q->lost) : q->end;
-    const struct target *t = &q->target[o % SG_PERSIST_LINE];
 
     if (o == q->end) {
         return o;
@@ -327,44 +358,56 @@ static unsigned first_lost(const struct question *q, bool bad, struct sg_persist
         };
         return o;
     }
-    *why = (struct sg_persist_uncertain){ .lost = t->seq, .stage = t->stage, .doubt = t->doubt };
-    while (o + why->len < q->end && q->lost >> (o + why->len) & 1 &&
-           q->target[o + why->len].seq == t->seq && q->target[o + why->len].stage == t->stage &&
-           q->target[o + why->len].doubt == t->doubt) {
+    *why = why_lost(q, o);
+    while (o + why->len < q->end && q->lost >> (o + why->len) & 1) {
+        struct sg_persist_uncertain next = why_lost(q, o + (unsigned)why->len);
+
+        if (next.lost != why->lost || next.stage != why->stage || next.doubt != why->doubt) {
+            break;
+        }
         why->len++;
     }
     return o;
+}
+
+/* What is under way to the present line. */
+static void find_parts(struct question *q)
+{
+    q->part_count = 0;
+    if (!q->parts) {
+        return;
+    }
+    q->part = &g_array_index(q->parts, struct sg_dom_part, q->next);
+    while (q->next < q->parts->len && q->part[q->part_count].line == q->addr) {
+        q->part_count++;
+        q->next++;
+    }
 }
 
 /* Octets [from, end) of the line at an offset of an extent. */
 static unsigned ask_line(struct question *q, const struct extent *e, uint64_t off, unsigned from,
                          unsigned end, struct sg_persist_uncertain *why)
 {
-    uint64_t octets = (~0ull << from) & (~0ull >> (SG_PERSIST_LINE - end));
-
     q->addr = e->base + off;
+    q->octets = (~0ull << from) & (~0ull >> (SG_PERSIST_LINE - end));
     q->from = from;
     q->end = end;
-    q->lost = 0;
-    q->part = &g_array_index(q->parts, struct sg_dom_part, q->next);
-    for (q->part_count = 0; q->next < q->parts->len && q->part[q->part_count].line == q->addr;) {
-        q->part_count++;
-        q->next++;
-    }
+    q->lost = q->refused = 0;
+    q->target.exists = q->target.in_piece = 0;
+    find_parts(q);
     if (!q->part_count && !sg_dom_view_wanted(q->p, e, off)) {
         q->view.dirty = false;
         return first_lost(q, stays_bad(q), why);
     }
-    memset(q->target + from, 0, (end - from) * sizeof(q->target[0])); /* others are not looked at */
     sg_dom_view_line(&q->view, q->p, e, off);
     step_targets(q);
     part_targets(q);
     if (!q->view.never) {
-        scan_line(q, octets & ~overwritten(q));
+        scan_line(q, q->target.exists & ~overwritten(q));
         scan_parts(q);
     }
     if (q->view.never || q->view.may_fail) {
-        scan_media(q, octets);
+        scan_media(q);
     }
     return first_lost(q, stays_bad(q), why);
 }
@@ -391,7 +434,7 @@ static uint64_t ask_extent(struct question *q, const struct extent *e, uint64_t 
 uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_t len,
                               uint64_t after, uint64_t seq, struct sg_persist_uncertain *why)
 {
-    struct question room, *q = &room; /* its targets are cleared line by line */
+    struct question room, *q = &room; /* its targets are not initialized: they are large */
     uint64_t at = 0, off, good;
 
     memset(why, 0, sizeof(*why));
@@ -421,6 +464,8 @@ uint64_t sg_persist_uncertain(const struct sg_persist *p, uint64_t addr, uint64_
         }
     }
     sg_dom_view_fini(&q->view);
-    g_array_free(q->parts, TRUE);
+    if (q->parts) {
+        g_array_free(q->parts, TRUE);
+    }
     return addr + at;
 }

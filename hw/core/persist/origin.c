@@ -29,6 +29,9 @@ static struct input_origin *find(const struct sg_persist *p, uint64_t seq)
 {
     unsigned lo = 0, hi = p->origins->len;
 
+    if (!hi || seq > at(p, hi - 1)->arrival) { /* as mostly */
+        return NULL;
+    }
     while (lo < hi) {
         unsigned mid = (lo + hi) / 2;
 
@@ -38,7 +41,7 @@ static struct input_origin *find(const struct sg_persist *p, uint64_t seq)
             hi = mid;
         }
     }
-    return lo < p->origins->len && at(p, lo)->arrival == seq ? at(p, lo) : NULL;
+    return at(p, lo)->arrival == seq ? at(p, lo) : NULL;
 }
 
 static void mark(const struct sg_persist *p, uint64_t seq)

@@ -77,22 +77,44 @@ static void take(struct fifo *f, GArray *to)
     }
 }
 
+/* A walk over all pieces under way, by queue. */
+struct segment_walk {
+    struct piece *next; /* of the same queue */
+    unsigned conn;      /* the next one to look at */
+    uint64_t devices;   /* that are still to come */
+};
+
+static struct segment_walk walk_of(const struct sg_persist *p)
+{
+    return (struct segment_walk){ .devices = p->s1_devices };
+}
+
+/* The next one; NULL: that was all. */
+static struct piece *walk_on(const struct sg_persist *p, struct segment_walk *w)
+{
+    struct piece *x;
+
+    while (!w->next && w->conn < p->conn_order->len) {
+        w->next = ((struct sg_dom_conn *)g_ptr_array_index(p->conn_order, w->conn++))->s0.head;
+    }
+    if (!w->next && w->devices) {
+        w->next = p->s1[__builtin_ctzll(w->devices)].head;
+        w->devices &= w->devices - 1;
+    }
+    x = w->next;
+    w->next = x ? x->next : NULL;
+    return x;
+}
+
 /* All pieces under way, by queue; the caller frees the array. */
 GPtrArray *sg_dom_segments_under_way(const struct sg_persist *p)
 {
     GPtrArray *all = g_ptr_array_new();
+    struct segment_walk w = walk_of(p);
+    struct piece *x;
 
-    for (unsigned i = 0; i < p->conn_order->len; i++) {
-        const struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, i);
-
-        for (struct piece *x = c->s0.head; x; x = x->next) {
-            g_ptr_array_add(all, x);
-        }
-    }
-    for (uint64_t m = p->s1_devices; m; m &= m - 1) {
-        for (struct piece *x = p->s1[__builtin_ctzll(m)].head; x; x = x->next) {
-            g_ptr_array_add(all, x);
-        }
+    while ((x = walk_on(p, &w))) {
+        g_ptr_array_add(all, x);
     }
     return all;
 }
@@ -126,9 +148,14 @@ static void arrive(struct sg_persist *p, const struct proved_piece *a)
 /* These arrive; what is older and stays, or the rest of it, comes behind them. */
 static void note_overtaken(struct sg_persist *p, const GArray *arriving)
 {
-    GPtrArray *left = sg_dom_segments_under_way(p);
+    struct segment_walk w = walk_of(p);
+    GPtrArray *left;
 
-    for (guint i = 0; i < arriving->len && left->len; i++) {
+    if (!walk_on(p, &w)) {
+        return;
+    }
+    left = sg_dom_segments_under_way(p);
+    for (guint i = 0; i < arriving->len; i++) {
         const struct proved_piece *a = &g_array_index(arriving, struct proved_piece, i);
 
         sg_dom_overtakes(p, left, a->x, a->octets);
@@ -174,18 +201,16 @@ GArray *sg_dom_segment_arrives(struct sg_persist *p, struct piece *x, uint32_t o
 /* Says of each piece how much of it is proved; is that anything? */
 static bool prove(struct sg_persist *p, const struct proof *why)
 {
-    GPtrArray *all = sg_dom_segments_under_way(p);
+    struct segment_walk w = walk_of(p);
+    struct piece *x;
     bool any = false;
 
-    for (guint i = 0; i < all->len; i++) {
-        struct piece *x = g_ptr_array_index(all, i);
-
+    while ((x = walk_on(p, &w))) {
         x->arrives = octets_proved(why, x);
         x->proved = x->addr + x->arrives;
         x->near = x->arrives != 0;
         any |= x->near;
     }
-    g_ptr_array_free(all, TRUE);
     return any;
 }
 

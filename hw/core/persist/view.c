@@ -2,14 +2,18 @@
 /* One line as a list of steps, in whatever form the domain has it; what is on its way to lines. */
 #include "persist/view.h"
 
+enum { STEPS = 30 }; /* so many fit before the array grows; most lines have fewer */
+
 void sg_dom_view_init(struct sg_dom_view *v)
 {
-    v->step = g_array_new(FALSE, FALSE, sizeof(struct sg_dom_step));
+    v->step = NULL;
 }
 
 void sg_dom_view_fini(struct sg_dom_view *v)
 {
-    g_array_free(v->step, TRUE);
+    if (v->step) {
+        g_array_free(v->step, TRUE);
+    }
 }
 
 /* ---- Media that refuse ---- */
@@ -167,7 +171,11 @@ void sg_dom_view_line(struct sg_dom_view *v, const struct sg_persist *p, const s
 
     memcpy(v->media, e->media + off, SG_PERSIST_LINE);
     memcpy(v->visible, e->visible + off, SG_PERSIST_LINE); /* once: a processor may be storing */
-    g_array_set_size(v->step, 0);
+    if (v->step) {
+        g_array_set_size(v->step, 0);
+    } else {
+        v->step = g_array_sized_new(FALSE, FALSE, sizeof(struct sg_dom_step), STEPS);
+    }
     v->merged = 0;
     v->dirty = g && g->dirty & bit;
     view_medium(v, p, e);
@@ -193,7 +201,7 @@ void sg_dom_view_line(struct sg_dom_view *v, const struct sg_persist *p, const s
 
 /* ---- Under way ---- */
 
-static void add_parts(GArray *parts, const struct fifo *f, const struct sg_dom_conn *conn,
+static void add_parts(GArray **parts, const struct fifo *f, const struct sg_dom_conn *conn,
                       uint64_t lo, uint64_t last)
 {
     unsigned number = 0;
@@ -210,7 +218,10 @@ static void add_parts(GArray *parts, const struct fifo *f, const struct sg_dom_c
                 .conn = conn,
             };
 
-            g_array_append_val(parts, part);
+            if (!*parts) {
+                *parts = g_array_new(FALSE, FALSE, sizeof(struct sg_dom_part));
+            }
+            g_array_append_val(*parts, part);
             if (line + SG_PERSIST_LINE < line) {
                 break;
             }
@@ -227,18 +238,20 @@ static gint by_line(gconstpointer a, gconstpointer b)
 
 GArray *sg_dom_parts(const struct sg_persist *p, uint64_t addr, uint64_t len)
 {
-    GArray *parts = g_array_new(FALSE, FALSE, sizeof(struct sg_dom_part));
+    GArray *parts = NULL;
     uint64_t lo = sg_align_down(addr, SG_PERSIST_LINE);
     uint64_t last = (addr + (len - 1)) | (SG_PERSIST_LINE - 1);
 
     for (uint64_t m = p->s1_devices; m; m &= m - 1) {
-        add_parts(parts, &p->s1[__builtin_ctzll(m)], NULL, lo, last);
+        add_parts(&parts, &p->s1[__builtin_ctzll(m)], NULL, lo, last);
     }
     for (unsigned i = 0; i < p->conn_order->len; i++) {
         const struct sg_dom_conn *conn = g_ptr_array_index(p->conn_order, i);
 
-        add_parts(parts, &conn->s0, conn, lo, last);
+        add_parts(&parts, &conn->s0, conn, lo, last);
     }
-    g_array_sort(parts, by_line);
+    if (parts) {
+        g_array_sort(parts, by_line);
+    }
     return parts;
 }

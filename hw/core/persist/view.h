@@ -34,7 +34,7 @@ struct sg_dom_view {
     bool never;    /* the medium takes no line any more */
     bool may_fail; /* it may not take this one */
     uint64_t merged;
-    GArray *step; /* struct sg_dom_step */
+    GArray *step; /* struct sg_dom_step; NULL before the first line */
 };
 
 static inline struct sg_dom_step *sg_dom_view_step(const struct sg_dom_view *v, unsigned k)
@@ -66,7 +66,7 @@ static inline bool sg_dom_part_has(const struct sg_dom_part *x, uint64_t addr)
 {
     return addr - x->piece->addr < x->piece->len;
 }
-/* All parts for the lines of a range (len not 0), by line; the caller owns the array. */
+/* All parts for the lines of a range (len not 0), by line; NULL: none.  The caller owns them. */
 GArray *sg_dom_parts(const struct sg_persist *p, uint64_t addr, uint64_t len);
 
 #endif
