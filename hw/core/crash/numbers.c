@@ -99,6 +99,23 @@ void sg_crash_numbers_add(struct sg_crash_numbers *n, uint64_t seq)
     }
 }
 
+/* The steps of the events behind the first, up to the second. */
+static uint64_t sum(const struct sg_crash_numbers *n, uint64_t behind, uint64_t last)
+{
+    uint64_t all = 0;
+
+    if (!n->far) { /* each step is its octet */
+        for (uint64_t e = behind; e < last; e++) {
+            all += n->step->data[e];
+        }
+        return all;
+    }
+    for (uint64_t e = behind + 1; e <= last; e++) {
+        all += step_of(n, e);
+    }
+    return all;
+}
+
 uint64_t sg_crash_numbers_seq(const struct sg_crash_numbers *n, uint64_t event)
 {
     uint64_t block, seq;
@@ -109,10 +126,7 @@ uint64_t sg_crash_numbers_seq(const struct sg_crash_numbers *n, uint64_t event)
     event -= n->trunk ? n->trunk->step->len : 0;
     block = SG_MIN(event, n->step->len) / SG_CRASH_NUMBERS_BLOCK;
     seq = g_array_index(n->start, uint64_t, block);
-    for (uint64_t e = block * SG_CRASH_NUMBERS_BLOCK + 1; e <= event && e <= n->step->len; e++) {
-        seq += step_of(n, e);
-    }
-    return seq;
+    return seq + sum(n, block * SG_CRASH_NUMBERS_BLOCK, SG_MIN(event, n->step->len));
 }
 
 uint64_t sg_crash_numbers_event(const struct sg_crash_numbers *n, uint64_t seq)

@@ -3,7 +3,7 @@
  * Numbers of a trace's events and of a domain's events, in both directions.
  *
  * One event of a trace may become several of the domain, or none.  So that ten million events and
- * eight platforms fit into memory, an event takes one octet, and eight more for each 64.
+ * eight platforms fit into memory, an event takes one octet, and eight more for each 16.
  *
  * Numbers may go on from others, their trunk, which then gets no more events.
  */
@@ -14,7 +14,7 @@
 
 #include "base/bytes.h"
 
-enum { SG_CRASH_NUMBERS_BLOCK = 64 };
+enum { SG_CRASH_NUMBERS_BLOCK = 16 };
 
 struct sg_crash_numbers {
     const struct sg_crash_numbers *trunk; /* the events before; NULL: there are none */
