@@ -106,7 +106,7 @@ static void note_orders(const struct sg_crash_verdict *v, const char *name, GPtr
         note(notes,
              "%s: %" PRIu64 " stores came beside data under way while there were %d pasts: not "
              "all orders were explored.",
-             name, v->limited, SG_CRASH_PASTS);
+             name, v->limited, SG_CRASH_PASTS - 1);
     }
     if (v->beside) {
         note(notes,
@@ -144,6 +144,24 @@ static void note_merged(const struct sg_crash_verdict *v, const char *name, GPtr
     }
 }
 
+/* Causes of which nobody knows when they end. */
+static void note_ends(const struct sg_crash_verdict *v, const char *name, GPtrArray *notes)
+{
+    guint unknown = 0;
+
+    for (guint i = 0; i < v->breaches->len; i++) {
+        const struct sg_crash_breach *b = &g_array_index(v->breaches, struct sg_crash_breach, i);
+
+        unknown += !b->until && !b->followed;
+    }
+    if (unknown) {
+        note(notes,
+             "%s: of %u causes of %u it is not known until when they last: %d at a time are "
+             "followed, and none whose stores were merged with others.",
+             name, unknown, v->breaches->len, SG_CRASH_FOLLOWED);
+    }
+}
+
 static void note_platforms(const struct sg_explore_session *s, GPtrArray *notes)
 {
     for (unsigned i = 0; s->explorer && i < s->o.platforms; i++) {
@@ -158,12 +176,19 @@ static void note_platforms(const struct sg_explore_session *s, GPtrArray *notes)
         if (s->images) {
             note_left_out(s, i, name, notes);
         }
+        note_ends(v, name, notes);
         note_orders(v, name, notes);
         note_merged(v, name, notes);
         if (v->unlisted) {
             note(notes, "%s: %" PRIu64 " broken promises have causes beyond the first %d.", name,
                  v->unlisted, SG_CRASH_BREACHES);
         }
+    }
+    if (s->bugs && s->bugs->len > SG_CRASH_STORIES) {
+        note(notes,
+             "Of %u causes the first %d are told: the others have no list of events, no timeline "
+             "and no image.",
+             s->bugs->len, SG_CRASH_STORIES);
     }
     if (s->images && sg_explore_images_unlisted(s->images)) {
         note(notes,
@@ -290,13 +315,17 @@ static void put_bug(const struct sg_explore_session *s, unsigned n, unsigned num
     }
     if (b->until) {
         g_string_append_printf(out, "\n  until: event %" PRIu64 " makes it certain", b->until);
-    } else if (b->followed) {
-        g_string_append(out, "\n  until: nothing in the trace makes it certain");
+    } else {
+        g_string_append(out, b->followed ? "\n  until: nothing in the trace makes it certain"
+                                         : "\n  until: not known");
     }
     if (s->o.strategies.bugs && bug->claimed) {
         char *image = sg_explore_images_of_bug(s->images, number);
 
-        g_string_append_printf(out, "\n  image: %s", image ? image : "none shows it");
+        g_string_append_printf(out, "\n  image: %s",
+                               image                        ? image
+                               : number <= SG_CRASH_STORIES ? "no plan that was tried shows it"
+                                                            : "not looked for");
         g_free(image);
     }
     g_string_append_c(out, '\n');

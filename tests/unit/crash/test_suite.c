@@ -292,10 +292,36 @@ static void bugs_besides(void)
               2, "without reads, cluster and bugs");
 }
 
+/* More causes than are followed and told: that is said, and nothing is claimed of the others. */
+static void many_bugs(void)
+{
+    enum { CAUSES = 70 };
+    struct pr_ran ran;
+    struct xr r;
+
+    xr_init(&r, "");
+    for (unsigned i = 0; i < CAUSES; i++) {
+        xr_store(&r, 0x401000 + i, (uint64_t)i * 8, i + 1, 0);
+        xr_durable(&r, (uint64_t)i * 8, 8);
+    }
+    pr_save_traces(&r);
+    ran = pr_run("--out out --strategy bugs --domain adr --ddio on target.trace client.trace");
+    T_EQ_INT(ran.status, 1);
+    T_NOT_NULL(strstr(ran.out, "\nBug 70: "));
+    T_NOT_NULL(strstr(ran.out, "  image: not looked for\n"));
+    T_NOT_NULL(strstr(ran.out, "  until: not known\n"));
+    T_NOT_NULL(strstr(ran.out, "Of 70 causes the first 64 are told"));
+    T_NOT_NULL(strstr(ran.out, "adr,ddio=on: of 38 causes of 70 it is not known until when they "
+                               "last: 32 at a time are followed"));
+    g_free(ran.out);
+    g_free(ran.err);
+}
+
 static const struct t_case cases[] = {
     { "each strategy finds what the exhaustive one finds, on the same platforms", suite },
     { "each bug has an image that shows it", bugs },
     { "images of bugs beside those of strategies", bugs_besides },
+    { "what limits leave out of many bugs is said", many_bugs },
 };
 
 int main(int argc, char **argv)
