@@ -137,6 +137,26 @@ def pasts(folder):
 
 
 @case
+def limits(folder):
+    """Bugs and stores that limits leave out are counted in notes"""
+    log, place = explorer(folder), recording(folder)
+    rows = [bug([lost(10, 0)]) for _ in range(check_timeline.BUGS_MAX + 2)]
+    found = {"bugs": told(*rows), "notes": []}
+    check_timeline.add(place, found)
+    assert ["first 20 bugs of 22" in note for note in found["notes"]] == [True], found["notes"]
+    assert sum(len(each["timelines"]) for each in found["bugs"][:20]) == 20, found
+    log.unlink()
+    before, check_timeline.CALLS_MAX = check_timeline.CALLS_MAX, 1
+    rows = [bug([lost(10, 0)], (), [{"question": n % 2, "answer": 1}]) for n in range(4)]
+    found = {"bugs": told(*rows), "notes": []}
+    try:
+        check_timeline.add(place, found)
+    finally:
+        check_timeline.CALLS_MAX = before
+    assert found["notes"] == ["Of 2 lost stores no timeline was found."], found["notes"]
+
+
+@case
 def none(folder):
     """Without traces or lost stores there is nothing to tell; an explorer that fails is a note"""
     log = explorer(folder, 3)

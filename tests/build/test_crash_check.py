@@ -415,10 +415,37 @@ def minimal(folder):
         def is_bad(items, wanted=causes_of):
             return any(each <= set(items) for each in wanted)
 
-        found, rounds = reduce.ddmin(list(range(size)), lambda tries: list(map(is_bad, tries)))
-        assert is_bad(found) and rounds <= 2 * size + 10, (found, rounds)
+        answers = [list(range(size)), lambda tries, bad=is_bad: list(map(bad, tries))]
+        found, rounds, shown = reduce.ddmin(*answers)
+        assert shown and is_bad(found) and rounds <= 2 * size + 10, (found, rounds)
         assert not any(is_bad([x for x in found if x != out]) for out in found)
     assert reduce.ddmin([1, 2, 3], lambda tries: [False] * len(tries))[0] == [1, 2, 3]
+
+
+@case
+def limits(folder):
+    """What limits leave out is said: rounds of a reduction, bugs without one, lines of the text"""
+    before, reduce.ROUNDS_MAX = reduce.ROUNDS_MAX, 2
+    try:
+        found = reduce.ddmin(list(range(64)), lambda tries: [63 in each for each in tries])
+        none = reduce.ddmin([], lambda tries: [True] * len(tries))
+    finally:
+        reduce.ROUNDS_MAX = before
+    assert 63 in found[0] and len(found[0]) > 1 and found[1:] == (2, False), found
+    assert none == ([], 0, True), none
+    assert list(reduce.notes([None] * reduce.BUGS_MAX)) == []
+    (note,) = reduce.notes([None] * (reduce.BUGS_MAX + 5))
+    assert "first 20 bugs of 25" in note, note
+    make_explored(folder, [occurrence(1, ADR, deviations=[])])
+    told = run(folder, Judge({1: ("exit", 1)}))
+    numbers = range(check_report.LINES_MAX + 3)
+    rows = [{"number": n, "kind": "store", "issuer": "store %d" % n} for n in numbers]
+    small = dict(told["bugs"][0]["example"], lost=rows, rounds=2, shown=False)
+    for shown, words in ((False, "2 rounds did not show"), (True, "all of these have to be lost")):
+        told["bugs"][0]["minimal"] = dict(small, shown=shown)
+        text, page = "\n".join(check_report.lines(told)), check_report.section(told)
+        assert words in text and words in page, (text, page)
+        assert "and 3 more lines" in text and "event 19" in text and "event 20" not in text, text
 
 
 @case

@@ -138,6 +138,13 @@ def packets_of(folder):
     assert bug["cause"] == ["the RDMA Write of alpha, in QP 7", "the store at 0x401000"], bug[
         "cause"
     ]
+    before, messages.PACKETS_MAX = messages.PACKETS_MAX, 0
+    try:
+        (bug,) = check(folder / "e")
+    finally:
+        messages.PACKETS_MAX = before
+    row = bug["example"]["lost"][0]
+    assert "packets" not in row and check_report.message_text(row).endswith("packet not looked for")
     (folder / "lab.pcap").unlink()
     assert explored.Explored(folder / "e").capture() is None
     (bug,) = check(folder / "e")
@@ -155,7 +162,7 @@ def check(folder):
     text, page = "\n".join(check_report.lines(found)), check_report.section(found)
     for each in (text, page):
         assert "the RDMA Write of alpha, wr_id 0x65, QP 9, message 1" in each, each
-        assert ("packet 3" in each) == ("packets" in str(found["bugs"])), each
+        assert ("packet 3" in each) == ("'packets':" in str(found["bugs"])), each
     return found["bugs"]
 
 

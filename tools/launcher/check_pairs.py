@@ -7,7 +7,7 @@ The script runs in both VMs at once, and both have to end with status 0; or in t
 from pathlib import Path
 
 from . import check, check_report, check_timeline, merge, pairs, pairs_lab, pairs_reduce
-from . import pairs_report, verdicts
+from . import pairs_report, reduce, verdicts
 from .errors import UsageError
 from .explored import PAIRS
 from .pairs_lab import PairLab
@@ -77,6 +77,7 @@ def _judge(found, checker, selection, args, say):
         if told["bugs"] and not args.no_reduce and not args.shard:
             if pairs_reduce.reduce_all(found, checker, told, judges.get, say):
                 told = pairs_report.result(found, checker, selection, done)
+            told["notes"] += reduce.notes(told["bugs"])
     return told
 
 

@@ -16,6 +16,7 @@ from .explored import load
 RESULT, JUNIT, MINIMAL = "check.json", "check-junit.xml", "minimal.json"
 STATE = "state"  # the kind of a bug that --compare finds
 IMAGES_MAX = 20  # images that a bug lists
+LINES_MAX = 20  # lines about its lost stores in the text
 MESSAGES_MAX = 5  # messages that the text names, of neighbours
 WHAT = {
     "bug": "the checker ended with status %s",
@@ -126,7 +127,7 @@ def _bug(number, members, events, minimal, marks, done):
     }
 
 
-EVENT = ("number", "kind", "addr", "len", "message", "packets")
+EVENT = ("number", "kind", "addr", "len", "message", "packets", "packets-sought")
 
 
 def event_row(event):
@@ -276,7 +277,24 @@ def message_text(row):
     if "message" not in row:
         return ""
     numbers = " or ".join(map(str, row.get("packets", ())))
+    if not row.get("packets-sought", True):
+        numbers = "not looked for"
     return messages.text(row["message"]) + (", packet " + numbers if numbers else "")
+
+
+def minimal_words(one):
+    """What follows of a minimal example: what has to be lost, or what is enough."""
+    if one.get("shown", True):
+        return "all of these have to be lost"
+    return "these suffice; %d rounds did not show that all have to be lost" % one["rounds"]
+
+
+def _first_lost(rows):
+    """Lost stores for a terminal, as many as it may have."""
+    texts = list(lost_lines(rows))
+    yield from ("    " + text for text in texts[:LINES_MAX])
+    if len(texts) > LINES_MAX:
+        yield "    and %d more lines, in the report" % (len(texts) - LINES_MAX)
 
 
 def lines(found):
@@ -301,10 +319,9 @@ def lines(found):
             *(example["image"], example["behind"], example["platform"], example["plan"]),
         )
         if bug["minimal"]:
-            yield "  minimal: image %s; all of these have to be lost:" % bug["minimal"]["image"]
-        shown = bug["minimal"] or example
-        for text in list(lost_lines(shown["lost"]))[:IMAGES_MAX]:
-            yield "    " + text
+            small = bug["minimal"]
+            yield "  minimal: image %s; %s:" % (small["image"], minimal_words(small))
+        yield from _first_lost((bug["minimal"] or example)["lost"])
         for line in example["output"].strip().splitlines()[-3:]:
             yield "  printed: " + line[:200]
         for text in check_explain.lines(bug):
@@ -343,8 +360,7 @@ def _nested_lines(found):
             *(bug["depth"] + 1, second["image"], second["behind"]),
             *(bug["folder"], "recovery.trace", second["plan"]),
         )
-        for text in list(lost_lines(second["lost"]))[:IMAGES_MAX]:
-            yield "    " + text
+        yield from _first_lost(second["lost"])
         for line in bug["example"]["output"].strip().splitlines()[-3:]:
             yield "  printed: " + line[:200]
         for text in check_explain.lines(bug):
@@ -356,6 +372,11 @@ def _nested_lines(found):
 
 def _row(*cells):
     return "<tr>%s</tr>" % "".join("<td>%s</td>" % escape(str(each)) for each in cells)
+
+
+def _minimal(bug):
+    small = bug["minimal"]
+    return "%s; %s" % (small["image"], minimal_words(small)) if small else "not made"
 
 
 def section(found):
@@ -380,7 +401,7 @@ def section(found):
                     _row("images", bug["images"]),
                     _row("platforms", ", ".join(bug["platforms"])),
                     _row("example", "%(image)s, behind event %(behind)d, plan %(plan)s" % example),
-                    _row("minimal", bug["minimal"]["image"] if bug["minimal"] else "not made"),
+                    _row("minimal", _minimal(bug)),
                     *(_row(*each) for each in check_explain.rows(bug)),
                 )
             )

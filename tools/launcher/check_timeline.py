@@ -139,7 +139,8 @@ def _tell(explored, wanted):
 
 
 def _add(explored, bugs, side=None, in_force=False):
-    """Adds the timelines about one VM to bugs.  in_force: they have their promises."""
+    """Adds the timelines about one VM to bugs.  in_force: they have their promises.  Returns how
+    many stores have none although there are traces."""
     wanted = []
     for bug in bugs[:BUGS_MAX]:
         bug.setdefault("timelines", [])
@@ -149,12 +150,19 @@ def _add(explored, bugs, side=None, in_force=False):
     rows = _tell(explored, [each for _, each in wanted])
     for (bug, _), row in zip(wanted, rows):
         bug["timelines"] += [row] if row else []
+    return sum(row is None for row in rows) if explored.traces() else 0
 
 
 def _try(found, function, *words):
     """Timelines are no part of the verdict: without them there is a note."""
+    bugs = words[1]
+    if len(bugs) > BUGS_MAX:
+        text = "Timelines are made for the first %d bugs of %d."
+        found["notes"].append(text % (BUGS_MAX, len(bugs)))
     try:
-        function(*words)
+        missing = function(*words)
+        if missing:
+            found["notes"].append("Of %d lost stores no timeline was found." % missing)
     except LabError as error:
         found["notes"].append("Bugs have no timelines: %s" % error)
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -162,8 +170,10 @@ def _try(found, function, *words):
 
 
 def _add_recoveries(explored, bugs):
-    for bug in bugs[:BUGS_MAX]:
+    return sum(
         _add(Explored(explored.folder / bug["folder"] / "explored"), [bug])
+        for bug in bugs[:BUGS_MAX]
+    )
 
 
 def add(explored, found):
@@ -174,8 +184,7 @@ def add(explored, found):
 
 
 def _add_pairs(found, bugs):
-    for k, side in enumerate(found.sides):
-        _add(side, bugs, k)
+    return sum(_add(side, bugs, k) for k, side in enumerate(found.sides))
 
 
 def add_pairs(found, told):

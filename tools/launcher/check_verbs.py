@@ -129,6 +129,7 @@ def _judged(args, explored, checker, selection, marks, done, quiet, judges, more
         rest = (found, marks, done, quiet, judges)
         if reduce.reduce_all(explored, checker, selection, *rest):
             found = check_report.result(explored, checker, selection, done, marks, more)
+        found["notes"] += reduce.notes(found["bugs"])
     if args.shard:  # the files of results are those of all shards
         status = check_report.show(found, check_report.lines, args.json)
         parts = sum(part.get("doubt", 0) for part in more.values())

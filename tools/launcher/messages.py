@@ -143,14 +143,17 @@ def text(message):
 
 def name(explored, events):
     """Adds `message` to the target's lost events, and `packets` if the exploration had a capture
-    that is still there."""
+    that is still there; or `packets-sought`, which is false, if there are too many events."""
     trace = explored.trace()
     for number, message in find(explored.traces(), trace, events).items():
         events[number]["message"] = message
     capture = explored.capture()
-    wanted = [n for n in sorted(events) if events[n].get("kind") in KINDS][:PACKETS_MAX]
+    wanted = [n for n in sorted(events) if events[n].get("kind") in KINDS]
     if not capture or not wanted:
         return
+    for number in wanted[PACKETS_MAX:]:
+        events[number]["packets-sought"] = False
+    wanted = wanted[:PACKETS_MAX]
     carriers = frames(trace, wanted)
     packets.find([{"frames": {"lost": each}} for each in carriers.values()], capture)
     for number, each in carriers.items():

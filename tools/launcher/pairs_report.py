@@ -147,7 +147,10 @@ def result(found, checker, selection, done):
 
 def _lost_lines(told, one):
     for name, rows in zip(told["machines"], one["lost"]):
-        for text in list(check_report.lost_lines(rows))[:SHOWN]:
+        texts = list(check_report.lost_lines(rows))
+        if len(texts) > SHOWN:
+            texts[SHOWN:] = ["and %d more lines, in check.json" % (len(texts) - SHOWN)]
+        for text in texts:
             yield "lost by %s: %s" % (name, text)
 
 
@@ -164,7 +167,7 @@ def _minimal(told, bug):
     one = bug["minimal"]
     if not any(one["deviations"]):
         return _place(told, one) + "; nothing has to be lost"
-    return _place(told, one) + "; all of these have to be lost:"
+    return "%s; %s:" % (_place(told, one), check_report.minimal_words(one))
 
 
 def lines(told):

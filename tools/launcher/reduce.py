@@ -28,11 +28,14 @@ def _parts(items, n):
 
 
 def ddmin(items, bad_ones):
-    """The shortest list that ddmin finds, of which no item can be removed, and its rounds.
+    """The shortest list that ddmin finds, its rounds, and whether it is shown to be minimal: no
+    item can be removed.  It is not if the rounds do not suffice.
 
     bad_ones([list, ...]) returns for each list whether it is still bad."""
     current, n, rounds = list(items), 2, 0
-    while current and rounds < ROUNDS_MAX:
+    while current:
+        if rounds == ROUNDS_MAX:
+            return current, rounds, False
         n = min(n, len(current))
         parts = _parts(current, n)
         # With two parts, or one, each part is the rest of the other one.
@@ -49,7 +52,7 @@ def ddmin(items, bad_ones):
             break
         else:
             n = min(2 * n, len(current))
-    return current, rounds
+    return current, rounds, True
 
 
 class Reducer:
@@ -136,11 +139,17 @@ class Reducer:
         items = self.items(bug["example"])
         if not self._again(bug["example"]) or not self._try([items], bug)[0]:
             return None
-        found, rounds = ddmin(items, lambda tries: self._try(tries, bug))
+        found, rounds, shown = ddmin(items, lambda tries: self._try(tries, bug))
         if _key(found) not in self.known:
             self._try([found], bug)
         one = self._minimal(self.known[_key(found)][0], found)
-        return {**one, "rounds": rounds, "from": len(items)}
+        return {**one, "rounds": rounds, "from": len(items), "shown": shown}
+
+
+def notes(bugs):
+    """Sentences about the bugs that get no minimal example."""
+    if len(bugs) > BUGS_MAX:
+        yield "Minimal examples are made of the first %d bugs of %d." % (BUGS_MAX, len(bugs))
 
 
 def _key(items):
