@@ -294,13 +294,18 @@ static void pass_1(struct xr *r, unsigned acks, struct sg_trace_octets octets[XR
 
     r->order = order;
     xr_end(r);
-    sg_crash_issuers_init(&r->issuers);
-    r->promises = sg_crash_promises_new(XR_MACHINES, 1u << XR_TARGET, acks);
     for (unsigned i = 0; i < XR_MACHINES; i++) {
         sg_crash_order_scan(order, i, sg_crash_reader_source(read_again(r, i, &octets[i])));
-        source[i] = sg_crash_reader_source(read_again(r, i, &octets[i]));
     }
-    T_TRUE(sg_crash_order_run(order, source, ordered, r));
+    do { /* at most SG_CRASH_RUNS times */
+        sg_crash_promises_free(r->promises);
+        sg_crash_issuers_fini(&r->issuers);
+        sg_crash_issuers_init(&r->issuers);
+        r->promises = sg_crash_promises_new(XR_MACHINES, 1u << XR_TARGET, acks);
+        for (unsigned i = 0; i < XR_MACHINES; i++) {
+            source[i] = sg_crash_reader_source(read_again(r, i, &octets[i]));
+        }
+    } while (!sg_crash_order_run(order, source, ordered, r));
     for (unsigned i = 0; i < XR_MACHINES; i++) {
         T_EQ_INT(sg_trace_status(r->reader[i]), SG_TRACE_END);
     }
