@@ -67,12 +67,25 @@ void sg_explore_content_page(void *opaque, unsigned extent, uint64_t number,
     }
 }
 
-bool sg_explore_content_file(struct sg_explore_content *c, unsigned extent, const char *path)
+bool sg_explore_content_file(struct sg_explore_content *c, unsigned extent, const char *path,
+                             uint64_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
 
-    if (fd < 0) {
+    if (fd < 0 || fstat(fd, &st) < 0) {
         fprintf(stderr, "staghorn-explore: %s: %s\n", path, strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return false;
+    }
+    if ((uint64_t)st.st_size < size) {
+        fprintf(stderr,
+                "staghorn-explore: %s: it has %" G_GUINT64_FORMAT
+                " octets, and the extent has %" G_GUINT64_FORMAT "\n",
+                path, (guint64)st.st_size, (guint64)size);
+        close(fd);
         return false;
     }
     if (c->fd[extent] >= 0) {

@@ -39,8 +39,9 @@ void sg_explore_content_fini(struct sg_explore_content *c);
 /* A page of the content, as sg_trace_page; opaque: the content. */
 void sg_explore_content_page(void *opaque, unsigned extent, uint64_t number,
                              const uint8_t page[SG_TRACE_PAGE]);
-/* An extent's content is in a file.  False: a message is on stderr. */
-bool sg_explore_content_file(struct sg_explore_content *c, unsigned extent, const char *path);
+/* An extent's content is in a file, of so many octets at least.  False: a message is on stderr. */
+bool sg_explore_content_file(struct sg_explore_content *c, unsigned extent, const char *path,
+                             uint64_t size);
 
 /*
  * Writes an extent's content to a file of this size; what is zero stays a hole.  False: errno says

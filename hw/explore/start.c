@@ -43,7 +43,7 @@ static int read_bases(struct sg_explore_session *s, const struct sg_trace_header
                     header->extent[i].name, header->extent[i].name);
             return SG_EXPLORE_USAGE;
         }
-        if (!sg_explore_content_file(content, i, path) ||
+        if (!sg_explore_content_file(content, i, path, header->extent[i].size) ||
             (s->o.onto && !sg_explore_onto_extent(&s->onto, reader, i, content, &s->content))) {
             return SG_EXPLORE_TRACE;
         }

@@ -143,6 +143,30 @@ static void bad_traces(void)
     pr_expect_in("out/result.json", "\"status\": \"cut-short\"");
 }
 
+/* A trace without the content at the start is explored from the content that it began with. */
+static void other_base(void)
+{
+    static uint8_t content[XR_SIZE], other[XR_SIZE];
+    struct xr r;
+
+    memset(content, 0x5a, sizeof(content));
+    xr_init_content(&r, "", content, false);
+    xr_store(&r, 0x401000, 0, 1, 0);
+    xr_durable(&r, 0, 8);
+    pr_save_traces(&r);
+    pr_save("right.raw", content, sizeof(content));
+    pr_save("other.raw", other, sizeof(other));
+    pr_save("short.raw", content, sizeof(content) - 64);
+    pr_expect("--out out --base pmem=right.raw --domain adr target.trace client.trace", 1, "Bug 1");
+    pr_expect("--out out --base pmem=other.raw target.trace client.trace", 3,
+              "the trace begins with another content");
+    pr_expect("--out out --base pmem=short.raw target.trace client.trace", 3,
+              "short.raw: it has 16320 octets, and the extent has 16384");
+    pr_expect("--out out --base nvdimm=right.raw target.trace client.trace", 2,
+              "give it by --base pmem=FILE");
+    pr_expect("--out out target.trace client.trace", 2, "give it by --base pmem=FILE");
+}
+
 static void same_octets(const char *name)
 {
     char *first = g_build_filename("a", name, NULL), *second = g_build_filename("b", name, NULL);
@@ -231,6 +255,7 @@ static const struct t_case cases[] = {
     { "verdicts and their statuses", verdicts },
     { "wrong arguments", arguments },
     { "traces that cannot be used, or are cut short", bad_traces },
+    { "a base that the trace did not begin with", other_base },
     { "a promise begins behind all that may be its causes", repeated_frames },
     { "the same traces twice: the same octets", same_twice },
     { "what --max-images leaves out is said", limited },
