@@ -247,7 +247,7 @@ import judges as t
 from pathlib import Path
 class Slow(t.Judge):
     def check(self, *words):
-        time.sleep(0.02)
+        time.sleep(0.02 if len(self.seen) < 12 else 60)  # killed before it comes to the end
         return super().check(*words)
 t.run(Path(sys.argv[1]), Slow(jobs=2), say=lambda text: print(text, flush=True))
 """ % (
