@@ -34,7 +34,7 @@
 #define SGH_ODP_BATCH 512u /* pages of one command */
 #define SGH_ODP_CHILD_SHIFT 26
 #define SGH_ODP_CHILD BIT_ULL(SGH_ODP_CHILD_SHIFT)
-#define SGH_ODP_SPACE BIT_ULL(47) /* octets of an implicit region */
+#define SGH_ODP_SPACE BIT_ULL(56) /* octets of an implicit region: no process has more */
 
 struct sgh_odp {
 	struct sgh_dev *dev;

@@ -192,11 +192,29 @@ static void sgh_get_fw_str(struct ib_device *ibdev, char *str)
 	strscpy(str, to_sgh(ibdev)->caps.fw_version, IB_FW_VERSION_NAME_MAX);
 }
 
-/* User contexts: a doorbell page each. */
+/*
+ * User contexts: a doorbell page each.  A page of the kernel may be larger than that; then a
+ * context gets all doorbell pages in its page, and uses the first.  Page 0 is the kernel's.
+ */
+#define SGH_UARS_IN_PAGE ((u32)(PAGE_SIZE / SG_UAR_SIZE))
+
+static int sgh_alloc_uar(struct sgh_dev *dev, struct sgh_ucontext *ctx)
+{
+	u32 pages = dev->caps.num_uar / SGH_UARS_IN_PAGE;
+	int ret;
+
+	if (pages < 2)
+		return -ENOMEM;
+	ret = ida_alloc_range(&dev->uars, 1, pages - 1, GFP_KERNEL);
+	if (ret < 0)
+		return ret == -ENOSPC ? -ENOMEM : ret;
+	ctx->uar = ret * SGH_UARS_IN_PAGE;
+	return 0;
+}
 
 static void sgh_free_uar(struct sgh_dev *dev, struct sgh_ucontext *ctx)
 {
-	ida_free(&dev->uars, ctx->uar);
+	ida_free(&dev->uars, ctx->uar / SGH_UARS_IN_PAGE);
 }
 
 static int sgh_map_uar(struct sgh_dev *dev, struct sgh_ucontext *ctx)
@@ -224,17 +242,11 @@ static int sgh_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	struct sg_abi_alloc_ucontext_resp resp = {};
 	int ret;
 
-	/* With larger pages a process could access doorbells of others. */
-	if (PAGE_SIZE != SG_UAR_SIZE)
-		return -EOPNOTSUPP;
 	if (sgh_dead(dev))
 		return -EIO;
-	if (dev->caps.num_uar < 2)
-		return -ENOMEM;
-	ret = ida_alloc_range(&dev->uars, 1, dev->caps.num_uar - 1, GFP_KERNEL);
-	if (ret < 0)
-		return ret == -ENOSPC ? -ENOMEM : ret;
-	ctx->uar = ret;
+	ret = sgh_alloc_uar(dev, ctx);
+	if (ret)
+		return ret;
 	ret = sgh_map_uar(dev, ctx);
 	if (ret)
 		goto err_uar;
