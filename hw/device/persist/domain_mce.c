@@ -28,6 +28,8 @@
 #include "tcg/helper-tcg.h"
 #endif
 
+const char *const staghorn_domain_impossible = NULL;
+
 enum {
     BANK = 1,
     CODE_DATA_LOAD = 0x134, /* cache, data read, by a load */

@@ -302,6 +302,10 @@ static void domain_complete(UserCreatable *uc, Error **errp)
 {
     StaghornDomain *d = STAGHORN_DOMAIN(uc);
 
+    if (staghorn_domain_impossible) {
+        error_setg(errp, "%s", staghorn_domain_impossible);
+        return;
+    }
     if (the_domain) {
         error_setg(errp, "a machine has one persistence domain: list more memdevs in the first");
         return;

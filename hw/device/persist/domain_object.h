@@ -104,6 +104,9 @@ struct StaghornDomain {
     Notifier machine_done, shutdown;
 };
 
+/* Why machines with this QEMU's processors have no domain; NULL: they may have one. */
+extern const char *const staghorn_domain_impossible;
+
 /* The machine's domain, or NULL. */
 StaghornDomain *staghorn_domain(void);
 

@@ -23,11 +23,11 @@
 #include "system/tcg.h"
 #include "rewind.h"
 
-enum {
-    PAGE = TARGET_PAGE_SIZE,
-    UNIT = BITS_PER_LONG * PAGE, /* examined at once */
-    PART = 2 << 20,              /* of memory, and likewise where it is kept */
-};
+/* Some targets know their page size only when they run. */
+#define PAGE ((uint64_t)TARGET_PAGE_SIZE)
+#define UNIT (BITS_PER_LONG * PAGE) /* examined at once */
+
+enum { PART = 2 << 20 }; /* of memory, and likewise where it is kept */
 
 #define MAP_IN_USE (3ull << 62) /* an entry of the page map: present, or swapped */
 
