@@ -5,7 +5,8 @@
 # the machine's apt.  Source it after lib.sh.
 #
 # Everything private is in $SG_CACHE/apt (own release: $SG_CACHE/apt-host, others:
-# $SG_CACHE/apt-SUITE, their sources: $SG_CACHE/apt-src-SUITE): a sources.list made from the
+# $SG_CACHE/apt-SUITE, their sources: $SG_CACHE/apt-src-SUITE, Debian 13 for arm64:
+# $SG_CACHE/apt-arm64): a sources.list made from the
 # machine's own mirror (tools/build/apt-mirror), lists, archives.  Root is not needed.  All
 # functions here use the network and are meant to be called from the command of an sg_step, whose
 # product then needs no network.
@@ -35,6 +36,10 @@ sg__sources_list() {
     case $sg__apt_dir in
     "$SG_CACHE"/apt-host*)
         /usr/bin/python3 "$mirror" deb "$(sg_host_suite)"
+        return
+        ;;
+    "$SG_CACHE/apt-arm64")
+        /usr/bin/python3 "$mirror" deb "$SG_SUITE"
         return
         ;;
     "$SG_CACHE"/apt-src-*)

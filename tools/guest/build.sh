@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Builds the guest: tools/guest/build.sh [--without PART]... [--with consumers] [--only driver]
+#                                        [--arch arm64]
 #
 # PART is left out: driver or provider, for work on the rest of the tree; programs (fio and those of
 # tests) and firmware (QEMU's), for installed packages.  With consumers, the image of that name and
@@ -21,13 +22,18 @@
 #   guest-consumers another disk image, with upper-layer protocols of kernel and user space
 #   guest-smb       SMB client and server with SMB Direct, which Debian's kernel leaves out
 #
-# Results are linked in $SG_BUILD/guest, where the launcher looks: root.img,
+# With --arch arm64, the guest of that architecture (arm64.sh; docs/other-machines.md): its products
+# have names that end with -arm64, and it has no marks, no fio and no test module, and of the
+# programs those of RDMA.  The QEMU for arm64 must have been built.
+#
+# Results are linked in $SG_BUILD/guest (or guest-arm64), where the launcher looks: root.img,
 # vmlinuz, initrd, programs, consumers.img, smb.  The disk images do not change with our code: our
 # parts are in the initramfs, whose first stage mounts them over the image.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
 . "$SG_TOP/tools/guest/tree.sh"
+. "$SG_TOP/tools/guest/arm64.sh"
 
 guest=$SG_TOP/tools/guest
 parts=" siw driver provider programs firmware "
@@ -39,10 +45,11 @@ while [ $# -gt 0 ]; do
         ;;
     "--with consumers") parts="$parts$2 " ;;
     "--only driver") only=$2 ;;
+    "--arch arm64") guest_arm64 ;;
     *)
         sg_die "unknown argument $1 ${2:-}; usage:" \
             "build.sh [--without driver|provider|programs|firmware]... [--with consumers]" \
-            "[--only driver]"
+            "[--only driver] [--arch arm64]"
         ;;
     esac
     shift 2
@@ -52,24 +59,27 @@ has() {
     [ "$parts" != "${parts/ $1 /}" ]
 }
 
-# Writes a newc archive of the folder $1 to stdout, with everything owned by root.
-pack() {
-    (cd "$1" && find . -mindepth 1 | LC_ALL=C sort |
-        cpio --quiet --create --format=newc --owner=0:0 --reproducible)
-}
-
 make_boot() {
     local module tree modules version
-    tree=$(sg_product guest-tree)/tree
-    version=$(cat "$(sg_product guest-tree)/KERNEL")
+    tree=$(sg_product "guest-tree$of")/tree
+    version=$(cat "$(sg_product "guest-tree$of")/KERNEL")
     modules=$tree/usr/lib/modules/$version/kernel
     mkdir -p "$SG_OUT"/root/{bin,modules/"$version",proc,dev,rw,image,new}
+    if [ -n "$of" ]; then
+        boot_files_arm64 "$tree" "$version" "$SG_OUT/root"
+        pack_boot
+        return
+    fi
     cp "$tree/usr/bin/busybox" "$SG_OUT/root/bin/busybox"
     ln -s busybox "$SG_OUT/root/bin/sh"
     for module in lib/crc16 crypto/crc32c_generic fs/mbcache fs/jbd2/jbd2 fs/ext4/ext4 \
         fs/overlayfs/overlay drivers/block/virtio_blk; do
         cp "$modules/$module.ko" "$SG_OUT/root/modules/$version/"
     done
+    pack_boot
+}
+
+pack_boot() {
     install -m 755 "$guest/boot-init" "$SG_OUT/root/init"
     pack "$SG_OUT/root" > "$SG_OUT/boot.cpio"
     rm -rf "$SG_OUT/root"
@@ -78,7 +88,7 @@ make_boot() {
 make_agent() {
     enter_tree
     cp "$guest"/agent/* "$in_tree_work"
-    in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -s -o staghorn-agent \
+    in_tree "${cross}gcc" -std=gnu11 -O2 -Wall -Wextra -Werror -static -s -o staghorn-agent \
         agent.c buffer.c session.c
     cp "$in_tree_work/staghorn-agent" "$SG_OUT/"
 }
@@ -96,10 +106,10 @@ make_mark() {
 build_module() {
     local version name=$1
     shift
-    version=$(cat "$(sg_product guest-tree)/KERNEL")
-    in_tree make -j "$SG_JOBS" -C "/usr/lib/modules/$version/build" \
+    version=$(cat "$(sg_product "guest-tree$of")/KERNEL")
+    in_tree make -j "$SG_JOBS" -C "$(kernel_build "$version")" "${kbuild[@]}" \
         "M=${in_tree_work#"$tree"}/src" "$@" modules
-    in_tree strip --strip-debug "src/$name.ko"
+    in_tree "${cross}strip" --strip-debug "src/$name.ko"
     cp "$in_tree_work/src/$name.ko" "$SG_OUT/"
 }
 
@@ -172,8 +182,9 @@ make_programs() {
     cp -r "$SG_TOP/tests/guest-programs" "$in_tree_work/src"
     cp -r "$SG_TOP/include" "$SG_TOP/tests/lib" "$SG_TOP/guest-driver/mark" \
         "$SG_TOP/examples/vfio" "$in_tree_work/"
-    ! has provider || cp -r "$(sg_product guest-provider)/usr" "$in_tree_work/usr"
-    in_tree make -j "$SG_JOBS" -C src OUT=../out DV="$(has provider && echo ../usr)"
+    ! has provider || cp -r "$(sg_product "guest-provider$of")/usr" "$in_tree_work/usr"
+    in_tree make -j "$SG_JOBS" -C src OUT=../out DV="$(has provider && echo ../usr)" \
+        "CC=${cross}gcc" "TRIPLET=$triplet" $program_set
     cp "$in_tree_work"/out/* "$SG_OUT/"
 }
 
@@ -190,20 +201,20 @@ make_test_module() {
 # `modprobe -r` treat them like all others.
 make_overlay() {
     local version root=$SG_OUT/root index base=$SG_OUT/base
-    tree=$(sg_product guest-tree)/tree
-    version=$(cat "$(sg_product guest-tree)/KERNEL")
+    tree=$(sg_product "guest-tree$of")/tree
+    version=$(cat "$(sg_product "guest-tree$of")/KERNEL")
     mkdir -p "$root/overlay/usr/lib/modules/$version/updates" "$base/usr/lib/modules/$version"
     cp -r "$guest/files/." "$root/overlay"
-    install -m 755 "$(sg_product guest-agent)/staghorn-agent" "$root/overlay/usr/sbin/"
-    cp -r "$(sg_product guest-mark)/usr" "$root/overlay"
+    install -m 755 "$(sg_product "guest-agent$of")/staghorn-agent" "$root/overlay/usr/sbin/"
+    [ -n "$of" ] || cp -r "$(sg_product guest-mark)/usr" "$root/overlay"
     mkdir "$root/overlay/boot"
     cp "$tree/boot/config-$version" "$root/overlay/boot/"
-    cp "$(sg_product guest-siw)/siw.ko" "$root/overlay/usr/lib/modules/$version/updates/"
+    cp "$(sg_product "guest-siw$of")/siw.ko" "$root/overlay/usr/lib/modules/$version/updates/"
     if has driver; then
-        cp "$(sg_product guest-driver)/staghorn.ko" \
+        cp "$(sg_product "guest-driver$of")/staghorn.ko" \
             "$root/overlay/usr/lib/modules/$version/updates/"
     fi
-    ! has provider || cp -r "$(sg_product guest-provider)"/{usr,etc} "$root/overlay"
+    ! has provider || cp -r "$(sg_product "guest-provider$of")"/{usr,etc} "$root/overlay"
 
     ln -s usr/lib "$base/lib"
     ln -s "$tree/usr/lib/modules/$version/kernel" "$base/usr/lib/modules/$version/kernel"
@@ -216,82 +227,104 @@ make_overlay() {
     done
     rm -rf "$base"
     chmod -R u=rwX,go=rX "$root"
-    chmod 755 "$root"/overlay/usr/{bin,sbin}/* "$root"/overlay/usr/lib/staghorn/*
+    chmod 755 "$root"/overlay/usr/sbin/* "$root"/overlay/usr/lib/staghorn/*
+    [ -n "$of" ] || chmod 755 "$root"/overlay/usr/bin/*
     pack "$root" > "$SG_OUT/overlay.cpio"
     rm -rf "$root"
 }
 
 step_driver() {
-    sg_step guest-driver "compiling our kernel module" "@$(sg_product guest-tree)" \
+    sg_step "guest-driver$of" "compiling our kernel module" "${tree_key[@]}" \
         "$SG_TOP/guest-driver/kernel" "$SG_TOP/include/staghorn" @driver-1 -- make_driver
 }
 
 # The kernel unpacks concatenated archives one after the other.
 link_guest() {
-    mkdir -p "$SG_BUILD/guest"
-    ln -sfn "$(sg_product guest-tree)/root.img" "$SG_BUILD/guest/root.img"
-    ln -sfn "$(sg_product guest-tree)/vmlinuz" "$SG_BUILD/guest/vmlinuz"
-    cat "$(sg_product guest-boot)/boot.cpio" "$(sg_product guest-overlay)/overlay.cpio" \
-        > "$SG_BUILD/guest/initrd.new"
-    mv "$SG_BUILD/guest/initrd.new" "$SG_BUILD/guest/initrd"
-    sg_product guest-tree > "$SG_BUILD/guest/tree"
-    rm -rf "$SG_BUILD/guest/programs"
+    local to=$SG_BUILD/guest$of
+    mkdir -p "$to"
+    ln -sfn "$(sg_product "guest-tree$of")/root.img" "$to/root.img"
+    ln -sfn "$(sg_product "guest-tree$of")/vmlinuz" "$to/vmlinuz"
+    cat "$(sg_product "guest-boot$of")/boot.cpio" "$(sg_product "guest-overlay$of")/overlay.cpio" \
+        > "$to/initrd.new"
+    mv "$to/initrd.new" "$to/initrd"
+    sg_product "guest-tree$of" > "$to/tree"
+    rm -rf "$to/programs"
     has programs || return 0
-    mkdir "$SG_BUILD/guest/programs"
-    ln -s "$(sg_product guest-fio)/fio" "$(sg_product guest-programs)"/* \
-        "$(sg_product guest-test-module)/kmpe.ko" \
-        "$SG_BUILD/guest/programs/"
+    mkdir "$to/programs"
+    ln -s "$(sg_product "guest-programs$of")"/* "$to/programs/"
+    [ -n "$of" ] || ln -s "$(sg_product guest-fio)/fio" "$(sg_product guest-test-module)/kmpe.ko" \
+        "$to/programs/"
+}
+
+trees() {
+    if [ -n "$of" ]; then
+        [ -x "$guest_qemu" ] || sg_die "run tools/build/qemu.sh arm64 first"
+        guest_tree_arm64
+        tree_key=("@$(sg_product guest-tree-arm64)" "@$(sg_product arm64-cross)")
+    else
+        guest_tree
+        tree_key=("@$(sg_product guest-tree)")
+    fi
 }
 
 if [ "$only" = driver ]; then
     sg_plan 2
-    guest_tree
+    trees
     step_driver
     exit 0
 fi
-sg_plan $((11 + $(has consumers && echo 3 || echo 0) + $(has programs && echo 4 || echo 0) +
-    $(has firmware && echo 1 || echo 0)))
+[ -z "$of" ] || ! has consumers || sg_die "there is no image consumers for arm64"
+if [ -n "$of" ]; then
+    sg_plan 14
+else
+    sg_plan $((11 + $(has consumers && echo 3 || echo 0) + $(has programs && echo 4 || echo 0) +
+        $(has firmware && echo 1 || echo 0)))
+fi
 sg_source_rdma_core
 sg_source_siw
-! has programs || sg_source_fio
+[ -n "$of" ] || ! has programs || sg_source_fio
 ! has firmware || sg_tool_firmware
-guest_tree
-tree_key=@$(sg_product guest-tree)
-sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-4 \
-    -- make_boot
-sg_step guest-agent "compiling the guest agent" "$tree_key" "$guest/agent" @agent-1 -- make_agent
-sg_step guest-mark "compiling the program for marks" "$tree_key" "$SG_TOP/guest-driver/mark" \
-    @mark-1 -- make_mark
-sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-siw)" @siw-1 \
-    -- make_siw
+trees
+sg_step "guest-boot$of" "packing the first-stage initramfs" "${tree_key[@]}" "$guest/boot-init" \
+    @boot-4 -- make_boot
+sg_step "guest-agent$of" "compiling the guest agent" "${tree_key[@]}" "$guest/agent" @agent-1 \
+    -- make_agent
+[ -n "$of" ] || sg_step guest-mark "compiling the program for marks" "${tree_key[@]}" \
+    "$SG_TOP/guest-driver/mark" @mark-1 -- make_mark
+sg_step "guest-siw$of" "compiling siw for the guest" "${tree_key[@]}" "@$(sg_product src-siw)" \
+    @siw-1 -- make_siw
 ! has driver || step_driver
 ! has provider ||
-    sg_step guest-provider "compiling our rdma-core provider" "$tree_key" \
+    sg_step "guest-provider$of" "compiling our rdma-core provider" "${tree_key[@]}" \
         "@$(sg_product src-rdma-core)" "$SG_TOP/guest-driver/provider" "$SG_TOP/include/staghorn" \
-        "$SG_TOP/tests/unit/provider" "$SG_TOP/tests/lib/tap.h" @provider-3 -- make_provider
-ours=$(for part in siw driver provider; do ! has $part || sg_product "guest-$part"; done)
-sg_step guest-overlay "packing the overlay of the image" "$tree_key" "$guest/files" \
-    "@$(sg_product guest-agent)" "@$(sg_product guest-mark)" "@$ours" @overlay-4 -- make_overlay
+        "$SG_TOP/tests/unit/provider" "$SG_TOP/tests/lib/tap.h" "@provider-3$of" -- make_provider
+ours=$(for part in siw driver provider; do ! has $part || sg_product "guest-$part$of"; done)
+mark=()
+[ -n "$of" ] || mark=("@$(sg_product guest-mark)")
+sg_step "guest-overlay$of" "packing the overlay of the image" "${tree_key[@]}" "$guest/files" \
+    "@$(sg_product "guest-agent$of")" "${mark[@]}" "@$ours" @overlay-4 -- make_overlay
 more=()
 if has programs; then
-    sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-fio)" @fio-2 \
-        -- make_fio
-    sg_step guest-programs "compiling test programs for the guest" "$tree_key" \
+    [ -n "$of" ] || sg_step guest-fio "compiling fio for the guest" "${tree_key[@]}" \
+        "@$(sg_product src-fio)" @fio-2 -- make_fio
+    sg_step "guest-programs$of" "compiling test programs for the guest" "${tree_key[@]}" \
         "$SG_TOP/tests/guest-programs" "$SG_TOP/examples/vfio/vfio_driver.c" \
         "$SG_TOP/include/staghorn" "$SG_TOP/tests/lib/tap.h" "$SG_TOP/guest-driver/mark" "@$ours" \
         @programs-3 -- make_programs
-    sg_step guest-test-module "compiling a test module for the guest" "$tree_key" \
+    more=("@$(sg_product "guest-programs$of")")
+fi
+if [ -z "$of" ] && has programs; then
+    sg_step guest-test-module "compiling a test module for the guest" "${tree_key[@]}" \
         "$SG_TOP/tests/guest-programs/kernel-mpe" "$SG_TOP/tests/guest-programs/mpe/mpe_wire.h" \
         "$SG_TOP/guest-driver/kernel/flush_wr.h" @test-module-1 -- make_test_module
-    more=("@$(sg_product guest-fio)" "@$(sg_product guest-programs)"
-        "@$(sg_product guest-test-module)")
+    more=("@$(sg_product guest-fio)" "${more[@]}" "@$(sg_product guest-test-module)")
 fi
-sg_local guest-links "linking the guest" "$tree_key" "@$(sg_product guest-boot)" \
-    "@$(sg_product guest-overlay)" "${more[@]}" "@$SG_BUILD" @links-2 -- link_guest
+sg_local "guest-links$of" "linking the guest" "${tree_key[@]}" "@$(sg_product "guest-boot$of")" \
+    "@$(sg_product "guest-overlay$of")" "${more[@]}" "@$SG_BUILD" @links-2 -- link_guest
 if has consumers; then
     guest_consumers
     sg_source_smb
-    sg_step guest-smb "compiling SMB Direct for the guest" "$tree_key" \
+    sg_step guest-smb "compiling SMB Direct for the guest" "${tree_key[@]}" \
         "@$(sg_product src-smb)" @smb-2 "$ksmbd_patch" -- make_smb
     ln -sfn "$(sg_product guest-consumers)/consumers.img" "$SG_BUILD/guest/consumers.img"
     ln -sfn "$(sg_product guest-smb)" "$SG_BUILD/guest/smb"

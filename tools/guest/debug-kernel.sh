@@ -17,6 +17,7 @@
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
+. "$SG_TOP/tools/guest/tree.sh"
 
 config=$SG_TOP/tools/guest/debug.config
 programs=$SG_TOP/tests/guest-programs
@@ -29,18 +30,6 @@ cifs_patch=$SG_TOP/docs/upstream/linux-0010-cifs-receives-after-failure.patch
 # The result contains neither builder nor time, so that the compiler's cache serves all clones.
 export KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=staghorn KBUILD_BUILD_HOST=staghorn
 
-# Checks that each line of debug.config is in the configuration that the kernel's tools made.
-check_config() {
-    local line bad=0
-    while read -r line; do
-        grep -qxF "$line" "$1" || {
-            echo "debug.config: $line took no effect: $(grep -F "${line%%=*}" "$1" || echo absent)"
-            bad=1
-        }
-    done < <(grep '^CONFIG_' "$config")
-    return $bad
-}
-
 # The build folder is in the source folder, so paths are short and the same on all machines.
 make_kernel() {
     local build=$SG_OUT/linux/out
@@ -48,7 +37,7 @@ make_kernel() {
     mkdir "$build"
     cd "$SG_OUT/linux"
     make O=out KCONFIG_ALLCONFIG="$config" allnoconfig
-    check_config out/.config
+    check_config "$config" out/.config
     make O=out -j "$SG_JOBS" CC="$SG_BUILD/bin/cc" bzImage modules
     make O=out INSTALL_MOD_PATH="$SG_OUT/install" DEPMOD=true modules_install
     cp out/arch/x86/boot/bzImage "$SG_OUT/vmlinuz"

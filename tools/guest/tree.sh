@@ -17,6 +17,22 @@
 #
 # Works as root (for example in a container), otherwise in user namespaces.
 
+# The guest's architecture: what names of products end with, the prefix of its compiler, what Kbuild
+# and CMake need besides, and which of the programs for tests are built.  guest_arm64 (arm64.sh)
+# changes them.
+# shellcheck disable=SC2034  # scripts that source this use all of them
+{
+    of=''
+    cross=''
+    triplet=x86_64-linux-gnu
+    kbuild=()
+    cmake_cross=()
+    tree_env=()
+    program_set=''
+}
+# The product in whose tree/ everything is compiled.
+compile_tree=guest-tree
+
 # Prints the packages of one list, one per line.
 packages_of() {
     sed 's/#.*//' "$SG_TOP/tools/guest/$1" | tr -s ' ' '\n' | grep .
@@ -53,8 +69,8 @@ check_namespaces() {
     return 1
 }
 
-# run_mmdebstrap PACKAGES LAST-STEP: makes tree.tar.  It needs the machine's proxies and apt
-# sources: passes both on.
+# run_mmdebstrap PACKAGES LAST-STEP [OPTION...]: makes tree.tar.  It needs the machine's proxies and
+# apt sources: passes both on.
 run_mmdebstrap() {
     local mode=unshare proxy options=()
     local no_initramfs='echo update_initramfs=no > "$1/etc/initramfs-tools/update-initramfs.conf"'
@@ -72,7 +88,7 @@ run_mmdebstrap() {
         --dpkgopt='path-exclude=/usr/share/info/*' \
         --essential-hook='mkdir -p "$1/etc/initramfs-tools"' \
         --essential-hook="$no_initramfs" \
-        --customize-hook="$SG_TOP/tools/guest/$2 \"\$1\"" \
+        --customize-hook="$SG_TOP/tools/guest/$2 \"\$1\"" "${@:3}" \
         "$SG_SUITE" "$SG_OUT/tree.tar" - < "$SG_OUT/sources.list"
 }
 
@@ -94,10 +110,8 @@ make_image() {
     rm -rf "$dir"
 }
 
-make_tree() {
-    local version
-    check_namespaces
-    run_mmdebstrap "$(guest_packages)" customize
+# tree.tar becomes tree/.
+unpack_tree() {
     mkdir "$SG_OUT/tree"
     if [ "$(id -u)" -eq 0 ]; then
         tar -xpf "$SG_OUT/tree.tar" -C "$SG_OUT/tree"
@@ -105,6 +119,13 @@ make_tree() {
         tar -xf "$SG_OUT/tree.tar" -C "$SG_OUT/tree" --exclude='./dev/*' --no-same-owner
         chmod -R u+rwX "$SG_OUT/tree"
     fi
+}
+
+make_tree() {
+    local version
+    check_namespaces
+    run_mmdebstrap "$(guest_packages)" customize
+    unpack_tree
     version=$(ls "$SG_OUT/tree/usr/lib/modules")
     echo "$version" > "$SG_OUT/KERNEL"
     cp "$SG_OUT/tree/boot/vmlinuz-$version" "$SG_OUT/vmlinuz"
@@ -163,11 +184,13 @@ build_provider() {
     grep -q '^add_subdirectory(providers/staghorn)' "$in_tree_work/src/CMakeLists.txt"
     in_tree cmake -S src -B out -G Ninja -DCMAKE_BUILD_TYPE=Release -DNO_MAN_PAGES=1 \
         -DNO_PYVERBS=1 -DENABLE_STATIC=0 -DCMAKE_SKIP_RPATH=1 -DSTAGHORN_WERROR=1 \
+        "${cmake_cross[@]}" \
         "-DSTAGHORN_TESTS=${in_tree_work#"$tree"}/tests" \
         -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
     in_tree ninja -C out -j "$SG_JOBS" staghorn staghorn-tests
-    in_tree strip --strip-unneeded out/lib/libstaghorn.so
-    "$SG_TOP/guest-driver/provider/collect-sources" "$in_tree_work/out" "$SG_OUT"
+    in_tree "${cross}strip" --strip-unneeded out/lib/libstaghorn.so
+    "$SG_TOP/guest-driver/provider/collect-sources" "$in_tree_work/out" "$SG_OUT" \
+        "usr/lib/$triplet"
     mkdir "$SG_OUT/tests"
     cp "$in_tree_work"/out/bin/staghorn-test-* "$SG_OUT/tests/"
 }
@@ -191,9 +214,37 @@ packaged_headers() {
     echo "${headers#"$tree"}"
 }
 
+# Writes a newc archive of the folder $1 to stdout, with everything owned by root.
+pack() {
+    (cd "$1" && find . -mindepth 1 | LC_ALL=C sort |
+        cpio --quiet --create --format=newc --owner=0:0 --reproducible)
+}
+
+# check_config WANTED FOUND: whether each line of a configuration is in the one that the kernel's
+# tools made of it.
+check_config() {
+    local line bad=0
+    while read -r line; do
+        grep -qxF "$line" "$2" || {
+            echo "${1##*/}: $line took no effect: $(grep -F "${line%%=*}" "$2" || echo absent)"
+            bad=1
+        }
+    done < <(grep '^CONFIG_' "$1")
+    return $bad
+}
+
 check_mmdebstrap() {
     command -v mmdebstrap > /dev/null && command -v mke2fs > /dev/null ||
         sg_die "mmdebstrap and e2fsprogs are needed; ./configure installs them or says how"
+}
+
+# kernel_build RELEASE: where in that tree Kbuild for the guest's kernel is.
+kernel_build() {
+    if [ -n "$of" ]; then
+        echo "/usr/src/linux-headers-$1"
+    else
+        echo "/usr/lib/modules/$1/build"
+    fi
 }
 
 # enter_tree makes a scratch folder inside the tree: in_tree_work is its path
@@ -201,14 +252,15 @@ check_mmdebstrap() {
 # working folder.  It goes away with the (sub)shell.  Nothing is mounted when
 # root builds, so a plain container or chroot is enough.
 enter_tree() {
-    tree=$(sg_product guest-tree)/tree
+    tree=$(sg_product "$compile_tree")/tree
     in_tree_work=$(mktemp -d "$tree/build.XXXXXX")
     trap 'rm -rf "$in_tree_work"' EXIT
 }
 
 in_tree() {
     local inside=${in_tree_work#"$tree"}
-    local clean=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8)
+    local clean=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
+        "${tree_env[@]}")
     if [ "$(id -u)" -eq 0 ]; then
         chroot "$tree" "${clean[@]}" sh -e -c 'cd "$0"; exec "$@"' "$inside" "$@"
     else
