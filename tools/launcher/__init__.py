@@ -20,6 +20,7 @@ kernel_files.py  what the files of a kernel say
 own_kernel.py  the user's own kernels
 images.py      disk images, further packages
 share.py       folders of the host in VMs
+arch.py        VMs with another processor: arm64
 iommu.py       VMs with an IOMMU
 uefi.py        VMs that boot with UEFI
 netboot.py     VMs without a disk

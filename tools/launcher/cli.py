@@ -11,7 +11,20 @@ import signal
 import sys
 import time
 
-from . import accel, agent, debugging, domain, errors, firmware, guest, impair, iommu, lab, paths
+from . import (
+    accel,
+    agent,
+    arch,
+    debugging,
+    domain,
+    errors,
+    firmware,
+    guest,
+    impair,
+    iommu,
+    lab,
+    paths,
+)
 from . import plug, ports, up_options
 from . import console as console_module
 from .errors import LabError, UsageError
@@ -114,7 +127,9 @@ def _table(found):
         lines[0] += "  (clear it: ./staghorn --lab %s down)" % found["lab"]
     if found["capture"]:
         lines.append("capture: " + found["capture"])
-    lines += iommu.lines(found["vms"]) + debugging.gdb_lines(found["vms"])
+    lines += (
+        arch.lines(found["vms"]) + iommu.lines(found["vms"]) + debugging.gdb_lines(found["vms"])
+    )
     for vm in found["vms"].values():
         for end, links in vm["impair"].items():
             lines += ["impaired: %s %s %s" % (end, *link) for link in links.items()]

@@ -14,6 +14,7 @@ import time
 
 from . import (
     agent,
+    arch,
     debugging,
     domain,
     firmware,
@@ -63,6 +64,7 @@ def make_plan(name, args):
     kernel = options.kernel(args.kernel)
     names = options.vm_names(args.vms)
     driver_of = options.drivers(args.driver, names)
+    arches = arch.parse(args.arch, names)
     properties = options.device_properties(args.device_prop, driver_of)
     memories = pmem.parse(args.pmem, names)
     profiles = firmware.parse(args.profile, driver_of)
@@ -82,6 +84,7 @@ def make_plan(name, args):
             "addr6": options.NET6 % (0, index + 1),
             "mac": options.mac(vm),
             "driver": driver_of[vm],
+            "arch": arches[vm],
             "properties": properties[vm],
             "profile": profiles[vm],
             "netboot": vm in diskless,
@@ -98,9 +101,11 @@ def make_plan(name, args):
             "ready_s": None,
             "rdma": None,
         }
+    arch.check(args, kernel, vms)
     own = _own_kernel(kernel, args, vms, shares)
     packages = images.packages(args.packages)
     slow = options.is_slow({"kernel": kernel, "own_kernel": own})
+    patience = arch.patience(vms) * (options.DEBUG_PATIENCE if slow else 1)
     return {
         "version": 1,
         "name": name,
@@ -116,7 +121,7 @@ def make_plan(name, args):
         "cpus": options.cpus(args.cpus),
         "accel": None,
         "capture": options.capture(args.capture),
-        "timeout": args.timeout or options.READY_LIMIT * (options.DEBUG_PATIENCE if slow else 1),
+        "timeout": args.timeout or options.READY_LIMIT * patience,
         "segment": segment.plan(vms, args.capture),
         "impair": impair.parse(args.impair, vms),
         "boot_snapshot": snapshot.wanted(args),
@@ -145,17 +150,20 @@ def _own_kernel(kernel, args, vms, shares):
 
 def require_built(lab):
     """Checks that all files that the lab needs exist, before anything starts."""
-    paths.qemu()
     paths.firmware()
+    arch.require_built(lab["vms"])
     for vm in lab["vms"].values():
+        if vm["profile"]:
+            paths.adapter_firmware(vm["profile"] + ".flash")
+        if arch.is_arm64(vm):
+            continue
+        paths.qemu()
         for name in () if lab["own_kernel"] else ("vmlinuz", "initrd"):
             paths.guest(name, lab["kernel"])
         if vm["netboot"]:
             paths.guest("netroot.gz")
         else:
             paths.image(lab["image"])
-        if vm["profile"]:
-            paths.adapter_firmware(vm["profile"] + ".flash")
 
 
 def _qemu_words(folder, name):
@@ -285,7 +293,7 @@ def up(name, args, accel, say, change=None):
         folder.data = plan
         folder.save()
         try:
-            plan["accel"] = accel(args.accel)
+            plan["accel"] = accel(arch.accel(args.accel, plan["vms"]))
             _start(folder, say)
             for vm, doubt in domain.doubts(folder):
                 say("%s: verdicts on its persistent memory are not to be trusted: %s" % (vm, doubt))
@@ -554,6 +562,7 @@ def status(name):
         vm: {
             "state": "on" if proc.alive(state["process"]) else "off",
             "driver": state["driver"],
+            "arch": state.get("arch", arch.X86),
             "device": state["rdma"],
             "address": state["addr"],
             "address6": state["addr6"],

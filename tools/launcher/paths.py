@@ -3,6 +3,7 @@
 
 STAGHORN_BUILD  a build folder other than the clone's
 STAGHORN_QEMU   a qemu-system-x86_64 other than ours
+STAGHORN_QEMU_ARM64  a qemu-system-aarch64 other than ours
 STAGHORN_STATE  a folder for labs other than $XDG_RUNTIME_DIR/staghorn or
                 ~/.local/state/staghorn
 
@@ -19,7 +20,7 @@ from .errors import LabError
 
 TOP = Path(__file__).resolve().parents[2]
 # Targets of make whose products the packages cannot make.
-SOURCE_ONLY = ("consumers", "debug-kernel")
+SOURCE_ONLY = ("consumers", "debug-kernel", "guest-arm64")
 
 
 @functools.lru_cache(maxsize=None)
@@ -94,9 +95,12 @@ def _packaged(kind, name, *built):
     return path
 
 
-def qemu():
-    if os.environ.get("STAGHORN_QEMU"):
-        return _need(Path(os.environ["STAGHORN_QEMU"]).absolute())
+def qemu(arm64=False):
+    given = os.environ.get("STAGHORN_QEMU_ARM64" if arm64 else "STAGHORN_QEMU")
+    if given:
+        return _need(Path(given).absolute())
+    if arm64:
+        return _need(build() / "qemu-arm64" / "qemu-system-aarch64", "guest-arm64")
     return _packaged("programs", "qemu-system-x86_64", "qemu")
 
 
@@ -128,6 +132,11 @@ def guest(name, kernel="base"):
     if kernel == "debug":
         return _need(build() / "guest" / "debug" / name, "debug-kernel")
     return _need(build() / "guest" / name)
+
+
+def guest_arm64(name):
+    """root.img, vmlinuz or initrd of arm64 VMs."""
+    return _need(build() / "guest-arm64" / name, "guest-arm64")
 
 
 def guest_release():

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A VM's command line.  Paths are relative to the lab's folder where they can be."""
-from . import debugging, firmware, impair, iommu, options, paths, pmem, segment, share, uefi
+from . import arch, debugging, firmware, impair, iommu, options, paths, pmem, segment, share, uefi
 
 SIW_DELAY_MS = 100
 AGENT_PORTS = 12
 
 KERNEL_ARGUMENTS = (
-    "console=ttyS0 loglevel=4 rdinit=/init panic=-1 mitigations=off no_timer_check "
+    "loglevel=4 rdinit=/init panic=-1 mitigations=off no_timer_check "
     "random.trust_cpu=on nowatchdog"
 )
+CONSOLE = "console=ttyS0 "
 # Linux compares the TSC with timers whose interrupts are late on a busy host, and gives it up for
 # one that costs an access to an I/O port.  TCG's TSC is as steady as the host's.
 TCG_ARGUMENTS = "tsc=reliable"
@@ -36,8 +37,7 @@ def guest_arguments(lab, name):
     ports = [vm, *vm["adapters"]]
     hosts = ",".join("%s:%s" % (other, state["addr"]) for other, state in lab["vms"].items())
     return "%s sg.name=%s sg.addr=%s sg.addr6=%s sg.mtu=%d sg.mac=%s sg.rdma=%s sg.hosts=%s" % (
-        KERNEL_ARGUMENTS
-        + (" " + TCG_ARGUMENTS if lab["accel"] == "tcg" else "")
+        _arguments(lab, vm)
         + (" " + DEBUG_ARGUMENTS if options.is_slow(lab) else "")
         + _own_arguments(lab)
         + iommu.kernel_arguments(vm),
@@ -49,6 +49,13 @@ def guest_arguments(lab, name):
         vm["driver"],
         hosts,
     )
+
+
+def _arguments(lab, vm):
+    """What the kernel learns about its machine."""
+    if arch.is_arm64(vm):
+        return "%s %s" % (arch.KERNEL_ARGUMENTS, KERNEL_ARGUMENTS)
+    return CONSOLE + KERNEL_ARGUMENTS + (" " + TCG_ARGUMENTS if lab["accel"] == "tcg" else "")
 
 
 def _own_arguments(lab):
@@ -134,12 +141,19 @@ def _channels(name, console_log):
         )
 
 
+def _file(lab, vm, name):
+    """Disk image, kernel or initramfs of a VM."""
+    if arch.is_arm64(vm):
+        return paths.guest_arm64(name)
+    return paths.image(lab["image"]) if name == "root.img" else paths.guest(name, lab["kernel"])
+
+
 def _boot(lab, name, pause):
     """Kernel and disk."""
-    image = str(paths.image(lab["image"]).resolve()).replace(",", ",,")
-    kernel = lab["kernel"]
-    yield from ("-kernel", paths.guest("vmlinuz", kernel))
-    yield from ("-initrd", paths.guest("initrd", kernel))
+    kernel, vm = lab["kernel"], lab["vms"][name]
+    image = str(_file(lab, vm, "root.img").resolve()).replace(",", ",,")
+    yield from ("-kernel", _file(lab, vm, "vmlinuz"))
+    yield from ("-initrd", _file(lab, vm, "initrd"))
     more = " " + PAUSE_ARGUMENT if pause else ""
     yield from ("-append", guest_arguments(lab, name) + more)
     yield from (
@@ -167,25 +181,35 @@ def _processor(lab, name):
     return TCG_CPU + ("" if lab["vms"][name]["pmem"] else TCG_CPU_NO_PMEM)
 
 
+def _board(lab, name):
+    """Machine, processor and what executes it."""
+    vm, accel = lab["vms"][name], "tcg,thread=multi" if lab["accel"] == "tcg" else "kvm"
+    machine, _ = pmem.machine(vm, lab["mem"])
+    return [
+        "-M",
+        "q35,smbus=off,vmport=off" + machine + iommu.machine(vm, lab["accel"]),
+        "-cpu",
+        "max" + _processor(lab, name) + pmem.cpu(vm),
+        "-accel",
+        accel,
+    ]
+
+
 def command(lab, name, console_log, incoming=False, pause=False):
     """The argument vector that switches the VM on, or makes it wait for a saved machine.
 
     console_log: the path to which QEMU also writes the console's output.  pause: the guest's init
     stops early."""
-    accel = "tcg,thread=multi" if lab["accel"] == "tcg" else "kvm"
-    machine, memory = pmem.machine(lab["vms"][name], lab["mem"])
+    vm = lab["vms"][name]
+    arm64 = arch.is_arm64(vm)
+    _, memory = pmem.machine(vm, lab["mem"])
     return [
-        paths.qemu(),
+        paths.qemu(arm64),
         "-L",
         paths.firmware(),
         "-name",
         "guest=%s/%s,debug-threads=on" % (lab["name"], name),
-        "-M",
-        "q35,smbus=off,vmport=off" + machine + iommu.machine(lab["vms"][name], lab["accel"]),
-        "-cpu",
-        "max" + _processor(lab, name) + pmem.cpu(lab["vms"][name]),
-        "-accel",
-        accel,
+        *(arch.BOARD if arm64 else _board(lab, name)),
         "-m",
         memory,
         "-smp",
@@ -193,18 +217,18 @@ def command(lab, name, console_log, incoming=False, pause=False):
         "-nodefaults",
         "-nographic",
         "-no-reboot",
-        *iommu.arguments(lab["vms"][name]),
-        *uefi.arguments(name, lab["vms"][name]),
-        *([] if lab["vms"][name]["netboot"] else _boot(lab, name, pause)),
-        *GENERATION_ID,
+        *iommu.arguments(vm),
+        *uefi.arguments(name, vm),
+        *([] if vm["netboot"] else _boot(lab, name, pause)),
+        *(() if arm64 else GENERATION_ID),
         *(PAUSE_FILE if pause else ()),
         "-device",
         "virtio-rng-pci",
-        *pmem.arguments(name, lab["vms"][name]),
+        *pmem.arguments(name, vm),
         *share.arguments(lab["shares"]),
         *_channels(name, console_log),
         *_network(lab, name),
         *impair.arguments(lab, name),
-        *debugging.arguments(lab["vms"][name], name),
+        *debugging.arguments(vm, name),
         *(("-incoming", "defer") if incoming else ()),
     ]

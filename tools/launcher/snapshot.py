@@ -26,7 +26,7 @@ import re
 import time
 from pathlib import Path
 
-from . import debugging, domain, firmware, paths, plug, proc, qemu
+from . import arch, debugging, domain, firmware, paths, plug, proc, qemu
 from .errors import TIMEOUT, LabError
 from .qmp import Monitor
 from .state import connect
@@ -80,6 +80,7 @@ def obstacle(lab, name):
     """Why a VM boots in any case, or ""."""
     vm = lab["vms"][name]
     for there, reason in (
+        (arch.is_arm64(vm), "it is arm64"),
         (lab["accel"] != "tcg", "it runs with KVM"),
         (vm["pmem"] and vm["pmem"]["domain"].get("domain") == "off", "its NVDIMM has no domain"),
         (vm["netboot"], "it boots through the network"),

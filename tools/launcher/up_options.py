@@ -20,6 +20,13 @@ def add(parser):
         "or none; without VM= for all [staghorn]",
     )
     parser.add_argument(
+        "--arch",
+        default="",
+        metavar="VM=ARCH,...",
+        help="processors of a VM: x86_64, or arm64, whose guest make guest-arm64 builds; without "
+        "VM= for all [x86_64]",
+    )
+    parser.add_argument(
         "--mem", default="1G", metavar="SIZE", help="memory of each VM [%(default)s]"
     )
     parser.add_argument("--cpus", type=int, default=2, help="CPUs of each VM [%(default)s]")
