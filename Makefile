@@ -5,8 +5,8 @@
 
 BUILD_DIR := $(shell cat .build-dir 2>/dev/null || echo build)
 TARGETS := all demo check check-full check-fast check-file check-debug check-kernels \
-           check-big-endian lint format compdb coverage bench fuzz mutate deb deps native guest \
-           consumers debug-kernel
+           check-big-endian check-arm64 check-targets lint format compdb coverage bench fuzz mutate \
+           deb deps native guest consumers debug-kernel guest-arm64
 
 help:
 	@sed -n 's/^#= //p' tools/build/run.sh

@@ -11,6 +11,8 @@
 #= make check-debug test verbs, life cycle and ULPs on the debug kernel (DEBUG=test_nfs: only this)
 #= make check-kernels  driver and provider for other Debian releases (KERNELS="bookworm sid")
 #= make check-big-endian  unit tests, simulator and provider as programs for s390x, in QEMU
+#= make check-arm64 RDMA between an arm64 and an x86-64 VM
+#= make check-targets  whether the device compiles for each target of QEMU that has PCI
 #= make lint        style, formatters, linters, checkpatch, sparse
 #= make format      format C and Python (FILES=...; default: all of the tree)
 #= make compdb      build/compile_commands.json, for editors: core, tests, device, driver, provider
@@ -25,6 +27,7 @@
 #= make guest       only build the guest image
 #= make consumers   only build the guest images, including the ULP image
 #= make debug-kernel  only build the guest image and the debug kernel
+#= make guest-arm64  only build QEMU and guest for arm64 VMs (up --arch)
 #= make clean       empty the build folder (settings and cache stay)
 #= ./configure --help explains the settings
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
@@ -140,6 +143,13 @@ run_part() {
     shift
     [ -x "$SG_TOP/$part" ] || sg_die "$part is missing from this tree"
     "$SG_TOP/$part" "$@" || exit $?
+}
+
+# A lab of three VMs, or with a capture, has its hub in the QEMU for x86-64.
+arm64_parts() {
+    run_part tools/build/qemu.sh plain arm64
+    run_part firmware/build.sh
+    run_part tools/guest/build.sh --arch arm64
 }
 
 run_check() {
@@ -348,6 +358,23 @@ check-big-endian)
     sg_plan 7
     run_part tools/build/big-endian.sh
     run_check --suite big-endian
+    ;;
+check-targets)
+    lock_build
+    sg_plan 6
+    run_part tools/build/qemu.sh targets
+    ;;
+guest-arm64)
+    lock_build
+    sg_plan 25
+    arm64_parts
+    ;;
+check-arm64)
+    lock_build
+    sg_plan 42
+    arm64_parts
+    run_part tools/guest/build.sh
+    run_check --suite arm64
     ;;
 lint)
     lock_build

@@ -34,6 +34,7 @@ HINTS = (
     (r"hw/print/|guest-driver/mark/", "tools/build/check --suite vm test_record_cpu"),
     (r"hw/(device|core|net)/|include/|tests/qtest/", "tools/build/check --suite qtest"),
     (r"guest-driver/", "make guest; tools/build/check --suite guest"),
+    (r"tests/vm/arm64/(test_\w+)\.py$", r"tools/build/check --suite arm64 \1"),
     (r"tests/vm/\w+/(test_\w+)\.py$", r"tools/build/check --suite vm --suite full \1"),
     (r"examples/vfio/", "make guest; tools/build/check --suite vm test_vfio"),
     (r"tests/guest-programs/", "make guest; tools/build/check --suite vm --suite full"),

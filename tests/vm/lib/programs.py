@@ -18,8 +18,8 @@ ADDRESS = {"alpha": "10.77.0.1", "beta": "10.77.0.2"}
 DAX = "/dev/dax0.0"
 
 
-def install(lab, vm, *names):
-    here = {"/usr/bin/" + name: os.path.realpath(os.path.join(FOLDER, name)) for name in names}
+def install(lab, vm, *names, folder=FOLDER):
+    here = {"/usr/bin/" + name: os.path.realpath(os.path.join(folder, name)) for name in names}
     lab.install(vm, here)
 
 
