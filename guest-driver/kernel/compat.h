@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * With compat_ops.h the only file that depends on kernel versions, from 6.1 to 7.3.  The driver is
- * written for Linux 6.12; differences of other versions are hidden here.  Kbuild finds out which of
- * them there are (SGH_HAVE_*).  docs/kernels.md has the table.
+ * With compat_ops.h and compat_odp.h all that depends on kernel versions, from 6.1 to 7.3.  The
+ * driver is written for Linux 6.12; differences of other versions are hidden here.  Kbuild finds
+ * out which of them there are (SGH_HAVE_*).  docs/kernels.md has the table.
  */
 #ifndef SGH_COMPAT_H
 #define SGH_COMPAT_H
@@ -49,15 +49,7 @@ static inline struct ib_udata *sgh_create_cq_udata(sgh_create_cq_arg *arg)
 #define ib_umem_get ib_umem_get_va
 #endif
 
-/*
- * On-demand paging.  Kernels that map pages by hmm_dma_map_pfn() want another way of telling the
- * adapter, which is not written yet: there Kbuild leaves it out.
- */
-#if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) && !defined(SGH_HAVE_HMM_DMA)
-#define SGH_HAS_ODP 1
-#else
-#define SGH_HAS_ODP 0
-#endif
+#define SGH_HAS_ODP IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
 
 /* ---- Flush and Atomic Write ---- */
 

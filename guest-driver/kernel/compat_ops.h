@@ -50,6 +50,16 @@ static int sgh_op_counter_unbind_qp(struct ib_qp *qp, u32 port)
 #define sgh_op_counter_unbind_qp sgh_counter_unbind_qp
 #endif
 
+/*
+ * Later kernels let the driver choose the size of a counter, and call counter_init without looking
+ * whether there is one.  Ours has what belongs to it in an array of the adapter's (counter.c).
+ */
+#ifdef SGH_HAVE_COUNTER_INIT
+static void sgh_op_counter_init(struct rdma_counter *counter)
+{
+}
+#endif
+
 /* Later kernels resize only the queues of processes. */
 #ifdef SGH_HAVE_RESIZE_USER_CQ
 static int sgh_op_resize_user_cq(struct ib_cq *cq, unsigned int cqe, struct ib_udata *udata)
@@ -69,6 +79,10 @@ static void sgh_op_report_port_event(struct ib_device *ibdev, struct net_device 
 static const struct ib_device_ops sgh_version_ops = {
 	.counter_bind_qp = sgh_op_counter_bind_qp,
 	.counter_unbind_qp = sgh_op_counter_unbind_qp,
+#ifdef SGH_HAVE_COUNTER_INIT
+	.counter_init = sgh_op_counter_init,
+	.size_rdma_counter = sizeof(struct rdma_counter),
+#endif
 #ifdef SGH_HAVE_FILL_RES_SRQ
 	.fill_res_srq_entry = sgh_fill_res_srq,
 #endif

@@ -26,8 +26,8 @@
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
-#include <rdma/ib_umem_odp.h>
 
+#include "compat_odp.h"
 #include "mr.h"
 #include "trace.h"
 
@@ -256,17 +256,12 @@ static int sgh_odp_tell(struct sgh_odp *odp, struct ib_umem_odp *umem, u64 page,
 	u32 first =
 		(odp->base + (page << odp->page_shift) - ib_umem_start(umem)) >> odp->page_shift;
 	int i, skip = 0, ret;
+	u64 at;
 
-	while (!demand && skip < n && !(umem->dma_list[first + skip] & ODP_READ_ALLOWED_BIT))
+	while (!demand && skip < n && !sgh_umem_page(umem, first + skip, &at))
 		skip++;
-	for (i = skip; i < n; i++) {
-		dma_addr_t at = umem->dma_list[first + i];
-
-		if (!(at & ODP_READ_ALLOWED_BIT))
-			break;
-		list[i - skip] = cpu_to_le64((at & ODP_DMA_ADDR_MASK) |
-					     (at & ODP_WRITE_ALLOWED_BIT ? 1 : 0));
-	}
+	for (i = skip; i < n && sgh_umem_page(umem, first + i, &at); i++)
+		list[i - skip] = cpu_to_le64(at);
 	if (i == skip)
 		return skip ? skip : -EFAULT;
 	ret = sgh_map_pages(odp, SG_MAP_PAGES, page + skip, i - skip, dma);
@@ -281,7 +276,6 @@ static int sgh_odp_map(struct sgh_odp *odp, u64 page, u64 count, bool write, boo
 {
 	struct device *device = &odp->dev->pdev->dev;
 	u64 addr = odp->base + (page << odp->page_shift);
-	u64 access = ODP_READ_ALLOWED_BIT;
 	struct ib_umem_odp *umem;
 	dma_addr_t dma;
 	__le64 *list;
@@ -299,15 +293,12 @@ static int sgh_odp_map(struct sgh_odp *odp, u64 page, u64 count, bool write, boo
 	ret = -EPERM;
 	if (write && !umem->umem.writable)
 		goto out_piece;
-	/* Map writable pages as writable at once, or each page would fault twice. */
-	if (write)
-		access |= ODP_WRITE_ALLOWED_BIT;
 	count = min3(count, (u64)SGH_ODP_BATCH, (ib_umem_end(umem) - addr) >> odp->page_shift);
 	ret = -ENOMEM;
 	list = dma_alloc_coherent(device, count * sizeof(*list), &dma, GFP_KERNEL);
 	if (!list)
 		goto out_piece;
-	n = ib_umem_odp_map_dma_and_lock(umem, addr, count << odp->page_shift, access, demand);
+	n = sgh_umem_map_and_lock(umem, addr, count << odp->page_shift, write, demand);
 	ret = n;
 	if (n >= 0) {
 		ret = sgh_odp_tell(odp, umem, page, min_t(u64, n, count), demand, list, dma);
