@@ -274,6 +274,7 @@ def logs(_folder):
         "DMA-API: preallocated 65536 debug entries",
         "pcieport 0000:00:04.0: PCIe Bus Error: severity=Uncorrectable (Fatal)",
         "WARNING: CPU: 1 PID: 9 at kernel/dma/debug.c:596 add_dma_entry+0x2",
+        "WARNING: kernel/dma/debug.c:596 at add_dma_entry+0x2, CPU#1: rping/9",
         LOST,
     ):
         assert not torture_judge.reports(line), line

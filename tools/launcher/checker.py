@@ -52,8 +52,8 @@ SIGNS = (
     (
         "oops",
         re.compile(
-            rb"Oops: |kernel BUG at |BUG: |general protection fault|WARNING: CPU: |soft lockup|"
-            rb"detected stalls?|blocked for more than"
+            rb"Oops: |kernel BUG at |BUG: |general protection fault|soft lockup|"
+            rb"WARNING: CPU: |WARNING: .*, CPU#|detected stalls?|blocked for more than"
         ),
     ),
 )

@@ -26,7 +26,7 @@ TROUBLE = re.compile(
 KNOWN = re.compile(
     r"traps: |"
     r"cacheline tracking EEXIST|exceeded \d+ overlapping mappings|"
-    r"kernel/dma/debug\.c:\d+ add_dma_entry"
+    r"kernel/dma/debug\.c:\d+ (?:at )?add_dma_entry"
 )
 AROUND = 30  # lines of a report
 REPORTS = 5  # of a round that are shown

@@ -27,10 +27,11 @@ MAKE_DISK = (
 LIMIT = 240  # seconds; other work may share the machine
 RATE = 2048  # KiB/s of writes of Running
 # Messages that no kernel may print.  The watchdogs' reports of lock-ups are left out: a virtual CPU
-# that the host does not run for some time looks like one.
+# that the host does not run for some time looks like one.  A warning's line names its processor:
+# in Linux 7 at its end, before at its beginning.
 TROUBLE = (
-    r"WARNING: CPU|kernel BUG|(?<!watchdog: )BUG: |Oops|general protection|refcount_t: |KASAN|"
-    r"UBSAN|possible recursive locking|list_(?:add|del) corruption"
+    r"WARNING: CPU|WARNING: .*CPU#|kernel BUG|(?<!watchdog: )BUG: |Oops|general protection|"
+    r"refcount_t: |KASAN|UBSAN|possible recursive locking|list_(?:add|del) corruption"
 )
 # perftest uses its connection's identifier after the server has refused the connection, and dies.
 # The run is then repeated (tools/bench/rdma.py); in any other run a crash is a wrong exit status.
