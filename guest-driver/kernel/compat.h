@@ -72,6 +72,15 @@ enum { IB_FLUSH_GLOBAL = 1, IB_FLUSH_PERSISTENT = 2 };
 enum { IB_FLUSH_RANGE, IB_FLUSH_MR };
 #endif
 
+/* Regions on demand have them in any case; later kernels can say so. */
+#ifdef SGH_HAVE_ODP_FLUSH
+#define SGH_ODP_FLUSH IB_ODP_SUPPORT_FLUSH
+#define SGH_ODP_ATOMIC_WRITE IB_ODP_SUPPORT_ATOMIC_WRITE
+#else
+#define SGH_ODP_FLUSH 0
+#define SGH_ODP_ATOMIC_WRITE 0
+#endif
+
 /* ---- Network ---- */
 
 /* Before 6.6 rdma_cm looks for a GID of MAC address and zeros (gid.c). */

@@ -76,6 +76,14 @@ static const char *sgh_wire_note(const struct sgh_dev *dev)
 	}
 }
 
+static u32 sgh_odp_caps(const struct sgh_dev *dev)
+{
+	return IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
+	       IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV |
+	       (sgh_has(dev, SG_FEATURE_FLUSH) ? SGH_ODP_FLUSH : 0) |
+	       (sgh_has(dev, SG_FEATURE_ATOMIC_WRITE) ? SGH_ODP_ATOMIC_WRITE : 0);
+}
+
 static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			    struct ib_udata *udata)
 {
@@ -100,9 +108,7 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	if (SGH_HAS_ODP && sgh_has(dev, SG_FEATURE_ODP)) {
 		attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 		attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
-		attr->odp_caps.per_transport_caps.rc_odp_caps =
-			IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
-			IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV;
+		attr->odp_caps.per_transport_caps.rc_odp_caps = sgh_odp_caps(dev);
 	}
 	attr->max_send_sge = c->max_sq_sge;
 	attr->max_recv_sge = c->max_rq_sge;

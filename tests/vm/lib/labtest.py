@@ -235,6 +235,11 @@ class Lab:
             )
         return out
 
+    def linux(self, vm):
+        """Version and patch level of the VM's kernel, (6, 12) for 6.12.107."""
+        version, level = self.sh(vm, "uname -r").split(".")[:2]
+        return int(version), int(level)
+
     def install(self, vm, files):
         """Copies programs, {path in the VM: file here}, unless the VM has them: a power cut takes
         them away."""

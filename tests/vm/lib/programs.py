@@ -10,8 +10,7 @@ import labtest
 BUILD = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
 SOURCES = labtest.TOP / "tests" / "guest-programs"
 FOLDER = BUILD + "/guest/programs"
-# Files of the kernel that labs run: vmlinuz, initrd, and test modules.
-KERNEL = BUILD + ("/guest/debug" if labtest.DEBUG else "/guest")
+# Test modules for the kernel that labs run.
 MODULES = BUILD + ("/guest/debug" if labtest.DEBUG else "/guest/programs")
 PORT_APM, PORT_GPSPM = 7204, 7205
 ADDRESS = {"alpha": "10.77.0.1", "beta": "10.77.0.2"}

@@ -12,7 +12,8 @@ import time
 
 import labtest
 import lifetest
-import programs
+import rdmatest
+from launcher import paths
 from lifetest import BETA, FOREVER, TOLD
 
 INJECTED = 5  # SG_FATAL_INJECTED
@@ -114,8 +115,8 @@ class Lifecycle(lifetest.LifeCase):
     def test_kexec(self):
         """kexec does not reset the machine; the driver's shutdown() has silenced the adapter."""
         for name in ("vmlinuz", "initrd"):
-            path = os.path.realpath(os.path.join(programs.KERNEL, name))
-            self.lab.run("copy", path, "beta:/tmp/" + name)
+            path = paths.guest(name, rdmatest.folder(self.lab).require()["kernel"])
+            self.lab.run("copy", os.path.realpath(path), "beta:/tmp/" + name)
         server, client = self.traffic()
         self.check_kernels()
         self.lab.sh("beta", "touch /run/before")
