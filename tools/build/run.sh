@@ -159,6 +159,11 @@ run_check() {
     exit $?
 }
 
+# The libraries of the suite's rdma-core; none if it is that of the guest, or its source is missing.
+libraries_of() {
+    [ ! -e "$SG_BUILD/products/guest-rdma-core-$1" ] || sg_product "guest-rdma-core-$1"
+}
+
 # What was compiled, and the tests on each kernel; the table at the end has one line for each.
 run_kernels() {
     local suite package status=0 table
@@ -177,7 +182,7 @@ run_kernels() {
         if [ ! -e "$(sg_product "kernel-driver-$suite")/staghorn.ko" ]; then
             table+="$suite: the driver does not compile"$'\n'
             status=1
-        elif STAGHORN_KERNEL=$package /usr/bin/python3 "$SG_TOP/tools/build/check" \
+        elif SG_RDMA_CORE=$(libraries_of "$suite") STAGHORN_KERNEL=$package /usr/bin/python3 "$SG_TOP/tools/build/check" \
             --suite vm --suite full --patience 2 test_verbs test_lifecycle test_nfs test_nvme; then
             table+="$suite: passed"$'\n'
         else
@@ -301,13 +306,13 @@ check-debug)
     ;;
 check-kernels)
     lock_build
-    sg_plan 47
+    sg_plan 49
     run_part tools/build/qemu.sh
     run_part firmware/build.sh
     run_part tools/guest/build.sh --with consumers
     # shellcheck disable=SC2086  # words: suites
     run_part tools/guest/kernels.sh --images ${KERNELS:-bookworm trixie-backports sid}
-    "$SG_TOP/tools/guest/providers.sh" || :
+    "$SG_TOP/tools/guest/providers.sh" --libraries || :
     run_kernels
     ;;
 deb)

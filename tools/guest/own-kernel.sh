@@ -16,6 +16,8 @@
 # For a tree or files the machine's own compiler builds, as it did the kernel.  For a package that
 # of the guest's Debian does: programs of the header packages need Debian's C library.
 #
+# SG_RDMA_CORE, a product of providers.sh --libraries, gives VMs the libraries of another rdma-core.
+#
 # The last line of the output names the product.  tools/guest/build.sh must have run.  The cache
 # keeps the newest $keep kernels.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
@@ -181,6 +183,7 @@ make_kernel() {
         find "$boot/overlay/usr/lib/modules/$release" -mindepth 1 -maxdepth 1 \
             ! -name 'modules.*' ! -name updates -exec rm -rf {} +
     fi
+    [ -z "${SG_RDMA_CORE:-}" ] || cp -r "$SG_RDMA_CORE/root/." "$boot/overlay/"
     chmod -R u=rwX,go=rX "$boot"
     # The image has the same link.
     rm "$root/lib"
@@ -216,7 +219,7 @@ if [ "$only" = driver ]; then
 fi
 sg_step guest-own-kernel "packing the modules of $release" "@$id" \
     "@$(sg_product guest-own-driver)" "@$(sg_product guest-boot)" \
-    "@$(sg_product guest-overlay)" @own-kernel-2 -- make_kernel
+    "@$(sg_product guest-overlay)" "@${SG_RDMA_CORE:-}" @own-kernel-2 -- make_kernel
 product=$SG_OUT
 prune_kernels
 echo "product: $product"

@@ -167,9 +167,9 @@ driver_sources() {
     cp -r "$SG_TOP/include/staghorn" "$1/include/staghorn"
 }
 
-# build_provider SOURCE: builds rdma-core with our folder as one more provider, in $in_tree_work.
-# Compiles only what the provider needs, and its unit tests, for tests/guest, both with warnings as
-# errors.  $SG_OUT gets what is to be installed, and tests.
+# build_provider SOURCE [CMAKE-ARGUMENT...]: builds rdma-core with our folder as one more provider,
+# in $in_tree_work.  Compiles only what the provider needs, and its unit tests, for tests/guest, both
+# with warnings as errors.  $SG_OUT gets what is to be installed, and tests.
 build_provider() {
     local part
     cp -r "$1" "$in_tree_work/src"
@@ -186,7 +186,7 @@ build_provider() {
         -DNO_PYVERBS=1 -DENABLE_STATIC=0 -DCMAKE_SKIP_RPATH=1 -DSTAGHORN_WERROR=1 \
         "${cmake_cross[@]}" \
         "-DSTAGHORN_TESTS=${in_tree_work#"$tree"}/tests" \
-        -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
+        -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc "${@:2}"
     in_tree ninja -C out -j "$SG_JOBS" staghorn staghorn-tests
     in_tree "${cross}strip" --strip-unneeded out/lib/libstaghorn.so
     "$SG_TOP/guest-driver/provider/collect-sources" "$in_tree_work/out" "$SG_OUT" \

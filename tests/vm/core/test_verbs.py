@@ -6,6 +6,7 @@ The programs (tests/guest-programs/verbs) print TAP: a case that fails there is 
 # timeout: 600
 """
 import gzip
+import os
 import re
 import subprocess
 import tempfile
@@ -45,6 +46,16 @@ class Verbs(labtest.LabCase):
         done = self.lab.run(*words, status=None, timeout=200)
         good = re.findall(r"^ok \d+ - (?!.*# SKIP)", done.out, re.M)
         self.assertEqual((done.returncode, len(good)), (0, count), done.out + done.err)
+
+    def test_abi__of_one_rdma_core(self):
+        """The libraries of libibverbs and provider are of the rdma-core that was asked for."""
+        folder = os.environ.get("SG_RDMA_CORE") or programs.BUILD + "/products/src-rdma-core"
+        version = (Path(folder) / "VERSION").read_text().split("-")[0]
+        names = ("libibverbs.so.1", "librdmacm.so.1", "libstaghorn.so.1")
+        script = "cd /usr/lib/x86_64-linux-gnu && readlink -f " + " ".join(names)
+        found = [path.split(".so.")[1] for path in self.lab.sh("alpha", script).split()]
+        self.assertEqual([x for x in found if not x.endswith("." + version)], [])
+        self.assertEqual(len(found), len(names))
 
     @labtest.breaks("ADMIN-FIELD")
     def test_abi__wrong_fields_from_a_process(self):
