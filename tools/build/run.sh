@@ -164,9 +164,17 @@ libraries_of() {
     [ ! -e "$SG_BUILD/products/guest-rdma-core-$1" ] || sg_product "guest-rdma-core-$1"
 }
 
+# The tests of verbs, life cycle, NFS and NVMe on the kernel of a suite.
+check_kernel() {
+    SG_RDMA_CORE=$(libraries_of "$1") \
+        STAGHORN_KERNEL=$(echo "$(sg_product "kernel-image-$1")"/linux-image-*.deb) \
+        /usr/bin/python3 "$SG_TOP/tools/build/check" --suite vm --suite full --patience 2 \
+        test_verbs test_lifecycle test_nfs test_nvme
+}
+
 # What was compiled, and the tests on each kernel; the table at the end has one line for each.
 run_kernels() {
-    local suite package status=0 table
+    local suite status=0 table
     unlock_build
     if SG_RDMA_CORES="sid bookworm" /usr/bin/python3 "$SG_TOP/tools/build/check" --suite full \
         test_kernels; then
@@ -176,14 +184,12 @@ run_kernels() {
         status=1
     fi
     for suite in ${KERNELS:-bookworm trixie-backports sid}; do
-        package=$(echo "$(sg_product "kernel-image-$suite")"/linux-image-*.deb)
         echo
         echo "Linux $(cat "$(sg_product "kernel-headers-$suite")/KERNEL")"
         if [ ! -e "$(sg_product "kernel-driver-$suite")/staghorn.ko" ]; then
             table+="$suite: the driver does not compile"$'\n'
             status=1
-        elif SG_RDMA_CORE=$(libraries_of "$suite") STAGHORN_KERNEL=$package /usr/bin/python3 "$SG_TOP/tools/build/check" \
-            --suite vm --suite full --patience 2 test_verbs test_lifecycle test_nfs test_nvme; then
+        elif check_kernel "$suite"; then
             table+="$suite: passed"$'\n'
         else
             table+="$suite: failed"$'\n'

@@ -61,10 +61,9 @@ make_libraries() {
     # shellcheck disable=SC2086  # words: names of targets
     in_tree ninja -C out -j "$SG_JOBS" $programs
     mkdir -p "$root/usr/bin" "$root/etc"
-    rm -rf "$SG_OUT/tests" "$SG_OUT/usr/share" "$SG_OUT/usr/include"
     mv "$SG_OUT/usr/lib" "$root/usr/lib"
     mv "$SG_OUT/etc" "$root/etc/rdma-core-$1"
-    rmdir "$SG_OUT/usr"
+    rm -rf "${SG_OUT:?}"/{tests,usr}
     cp -a "$in_tree_work"/out/lib/lib{ibverbs,rdmacm}.so.1* "$root/$libdir/"
     for program in $programs; do
         in_tree strip "out/bin/$program"

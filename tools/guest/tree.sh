@@ -168,8 +168,8 @@ driver_sources() {
 }
 
 # build_provider SOURCE [CMAKE-ARGUMENT...]: builds rdma-core with our folder as one more provider,
-# in $in_tree_work.  Compiles only what the provider needs, and its unit tests, for tests/guest, both
-# with warnings as errors.  $SG_OUT gets what is to be installed, and tests.
+# in $in_tree_work.  Compiles only what the provider needs, and its unit tests, for tests/guest,
+# both with warnings as errors.  $SG_OUT gets what is to be installed, and tests.
 build_provider() {
     local part
     cp -r "$1" "$in_tree_work/src"
