@@ -497,6 +497,50 @@ static void odp__file(void)
     close(fd);
 }
 
+static void reserve_huge_pages(int count)
+{
+    FILE *file = fopen("/proc/sys/vm/nr_hugepages", "w");
+
+    T_NOT_NULL(file);
+    fprintf(file, "%d\n", count);
+    T_EQ_INT(fclose(file), 0);
+}
+
+/* Each page of the region is a huge one; accesses reach over the border of two. */
+static void odp__huge_pages(void)
+{
+    enum { HUGE_SIZE = 2 << 20, COUNT = 3, SIZE = COUNT * HUGE_SIZE, AT = 2 * HUGE_SIZE - 50000 };
+    uint8_t *mem;
+    struct ibv_mr *mr;
+
+    reserve_huge_pages(COUNT);
+    mem =
+        mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+    T_TRUE(mem != MAP_FAILED);
+    pair_connect(NULL);
+    mr = ibv_reg_mr(w.pd, mem, SIZE, PAIR_ALL | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB);
+    T_NOT_NULL(mr);
+    for (int round = 0; round < 2; round++) {
+        T_CONTEXT("round %d", round);
+        memset(w.a.buf, 0x31 + round, 100000);
+        rdma_ok(IBV_WR_RDMA_WRITE, 0, 100000, mr->rkey, (uintptr_t)mem + AT);
+        rdma_ok(IBV_WR_RDMA_READ, 200000, 100000, mr->rkey, (uintptr_t)mem + AT);
+        T_EQ_MEM(mem + AT, w.a.buf, 100000);
+        T_EQ_MEM(w.a.buf + 200000, w.a.buf, 100000);
+        T_EQ_U64(mem[AT - 1], 0);
+        T_EQ_U64(mem[AT + 100000], 0);
+        T_EQ_U64(mem[0], 0);
+        T_EQ_INT(madvise(mem, SIZE, MADV_DONTNEED), 0);
+        rdma_ok(IBV_WR_RDMA_READ, 200000, 100000, mr->rkey, (uintptr_t)mem + AT);
+        T_EQ_U64(w.a.buf[200000], 0);
+        T_EQ_U64(w.a.buf[299999], 0);
+    }
+    pair_close();
+    T_EQ_INT(ibv_dereg_mr(mr), 0);
+    munmap(mem, SIZE);
+    reserve_huge_pages(0);
+}
+
 /* ---- windows ---- */
 
 static struct ibv_mw *make_window(enum ibv_mw_type type)
@@ -626,6 +670,7 @@ static const struct t_case cases[] = {
     { "odp: the address space", odp__implicit },
     { "odp: prefetch", odp__prefetch },
     { "odp: a file on persistent memory", odp__file },
+    { "odp: huge pages", odp__huge_pages },
     { "window: type 1", window__type_1 },
     { "window: type 2", window__type_2 },
     { "window: what cannot be bound", window__cannot_be_bound },

@@ -110,7 +110,7 @@ class Verbs(labtest.LabCase):
     @labtest.long
     def test_regions__on_demand(self):
         self.mount_dax()
-        self.cases("verbs_memory", "odp:", 4)
+        self.cases("verbs_memory", "odp:", 5)
 
     def mount_dax(self):
         """A file system on the NVDIMM, made here because the image has no program for it."""
