@@ -27,6 +27,8 @@ CHIPSET = {
     0x80000060: 0xB0000001,
 }
 
+SLEEP = "echo mem > /sys/power/state; touch /run/awake"
+
 # kexec_file_load() and reboot(LINUX_REBOOT_CMD_KEXEC), in Perl, which every Debian has.
 KEXEC = r"""
 open(K, "<", "/tmp/vmlinuz") or die; open(I, "<", "/tmp/initrd") or die;
@@ -148,10 +150,13 @@ class Lifecycle(lifetest.LifeCase):
         monitor.run("cont")
 
     def test_suspend__to_memory(self):
-        """The peer is told while the machine sleeps, the machine's own program when it wakes."""
-        self.lab.sh("beta", "echo deep > /sys/power/mem_sleep")
-        server, client = self.traffic()
-        sleeper = self.lab.start("beta", "sh", "-c", "echo mem > /sys/power/state; echo awake")
+        """The peer is told while the machine sleeps, the machine's own program when it wakes.
+
+        Neither program on beta is a child of the agent: since Linux 7.3 a virtio console forgets,
+        while it sleeps, that the host is connected, so commands from before say no more."""
+        client = self.service()
+        self.lab.sh("beta", "echo deep > /sys/power/mem_sleep; rm -f /run/awake")
+        self.lab.start("beta", "sh", "-c", "setsid sh -c '%s' </dev/null >/dev/null 2>&1 &" % SLEEP)
         with self.monitor("beta") as monitor:
             deadline = time.monotonic() + 120 * labtest.SLOW
             while monitor.run("query-status")["status"] != "suspended":
@@ -159,8 +164,8 @@ class Lifecycle(lifetest.LifeCase):
                 time.sleep(0.1)
             self.hears(client)
             self.wake(monitor)
-        sleeper.expect("awake", 120)
-        self.hears(server)
+        self.wait("beta", "test -e /run/awake")
+        self.is_told()
         self.works()
 
     def service(self):
