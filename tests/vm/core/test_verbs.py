@@ -104,8 +104,11 @@ class Verbs(labtest.LabCase):
         self.cases("verbs_memory", "imm:", 1)
 
     def test_regions(self):
+        # Debian 12's kernel makes no dma-bufs of processes' memory.
+        made = self.lab.sh("alpha", "ls /dev/udmabuf 2>/dev/null || :")
+        self.assertEqual(bool(made), self.lab.linux("alpha") >= (6, 12))
         with self.shows("SEC-15"):
-            self.cases("verbs_memory", "mr:", 5)
+            self.cases("verbs_memory", "mr:", 5 if made else 4)
 
     @labtest.long
     def test_regions__on_demand(self):
@@ -146,10 +149,9 @@ class Verbs(labtest.LabCase):
             text = self.lab.sh("alpha", "rdma resource show %s -dd" % kind)
             for word in words:
                 self.assertIn(word, text)
-        self.assertRegex(
-            self.wait_for("rdma statistic show mr", r"remote_(writes|reads) [1-9]"),
-            r"remote_writes [1-9][\s\S]*|remote_reads [1-9]",
-        )
+        # Debian 13's rdma(8) sends with this question what Linux 6.1 does not know and refuses.
+        if self.lab.linux("alpha") >= (6, 12):
+            self.wait_for("rdma statistic show mr", r"remote_(writes|reads) [1-9]")
         client.stop()
         server.stop()
 
