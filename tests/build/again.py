@@ -56,7 +56,7 @@ class Explorer:
     def __init__(self, left_out=0, lines=4):
         self.calls, self.left_out, self.lines = [], left_out, lines
 
-    def __call__(self, recording, output, words, programs, quiet):
+    def __call__(self, recording, output, words, programs, kallsyms, quiet):
         assert words[-4:-1] == ["--strategy", "reads", "--reads"] and quiet, words
         assert ("--domain", "adr") in list(zip(words, words[1:])) and "only" not in words
         text = Path(words[-1]).read_text()

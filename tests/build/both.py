@@ -121,7 +121,7 @@ def make_plans(explored, wanted):
     return found
 
 
-def events_of(_trace, numbers, _symbols=()):
+def events_of(_trace, numbers, *_symbols):
     """Stands for plans.events(): each question is about what a function of its own stored."""
     return {n: {"number": n, "kind": "store", "symbol": "put%d" % (n // 100)} for n in numbers}
 

@@ -146,6 +146,12 @@ def causes(folder):
     wanted = [(["nothing is lost"], 1, 10), (["a line"], 3, 40), (["a queue"], 1, 50)]
     assert rows == wanted, rows
     assert "the checker may be wrong" in " ".join(found["notes"])
+    # What a minimal example does not need is no cause.
+    small = {IMAGES[3]: {"image": IMAGES[0], "deviations": [], "lost": []}}
+    (folder / "minimal.json").write_text(json.dumps(small))
+    found = run(folder, Judge({}))
+    rows = [(bug["cause"], bug["images"]) for bug in found["bugs"]]
+    assert rows == [(["nothing is lost"], 4), (["a queue"], 1)], rows
 
 
 @case

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests of the names that the crash laboratory finds for program counters."""
+import json
 import subprocess
 import sys
-from pathlib import Path
 
 import cases
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from judges import make_explored  # noqa: E402
+from launcher import check_report, explore, explored, plans  # noqa: E402
 from launcher.errors import UsageError  # noqa: E402
 from launcher.symbols import Symbols  # noqa: E402
 
@@ -72,6 +73,36 @@ def kernel(folder):
     assert found[first] == "_stext+0x10", found
     assert found[second] == "clean_cache_range+0x4", found
     assert found[0xFFFFFFFF90000000] == "0xffffffff90000000", found
+
+
+@case
+def of_images(folder):
+    """The kernel's symbols that an exploration was given name the stores that images lost"""
+    printer, symbols, out = folder / "printer", folder / "symbols", folder / "explored"
+    printer.write_text('#!/bin/sh\nfor file; do :; done\nexec cat "$file"\n')
+    printer.chmod(0o755)
+    symbols.write_text(KALLSYMS)
+    row = {"kind": "store", "root": 0, "at": 0xFFFFFFFF81000104}
+    rows = [{"number": n, **row} for n in (4, 5)]
+    trace = folder / "beta.trace"
+    trace.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    make_explored(out)
+    result = {name: [] for name in ("bugs", "not-claimed", "notes", "platforms", "traces")}
+    result.update(target="beta", verdict="good", run="12" * 16, promises={})
+    (out / "result.json").write_text(json.dumps(result))
+    source = {"traces": [trace], "options": [], "symbols": [], "kallsyms": str(symbols)}
+    before, plans.paths.trace_printer = plans.paths.trace_printer, lambda: printer
+    pages, explore.explore_report.page = explore.explore_report.page, lambda result: ""
+    try:
+        explore.complete(out, folder, source, Symbols())
+        events = check_report.events_of(explored.Explored(out), {5})
+        symbols.unlink()
+        nameless = check_report.events_of(explored.Explored(out), {5})
+    finally:
+        plans.paths.trace_printer, explore.explore_report.page = before, pages
+    assert plans.issuer(events[5]) == "the store by clean_cache_range", events
+    assert events[5]["symbol"] == "clean_cache_range+0x4", events
+    assert plans.issuer(nameless[5]) == "the store at 0xffffffff81000104", nameless
 
 
 @case

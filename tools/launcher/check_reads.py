@@ -86,7 +86,7 @@ class Rounds:
         self.recording = explored.recording("crash check --reads explores its traces again")
         self.words = explored.options(DROPPED)
         self.words += ["--strategy", "reads", "--reads", str(self.folder / FILE)]
-        self.programs = explored.symbols()
+        self.programs, self.kallsyms = explored.symbols(), explored.kallsyms()
         self.lines = Lines()
         self.explored = self.selection = self.marks = self.done = self.info = None
         self.units = []  # of all shards, in this round
@@ -106,7 +106,7 @@ class Rounds:
         self.lines = _lines(known, number)
         explore.write(self.folder / FILE, self.lines.text())
         status, result, _ = explore.explore(
-            self.recording, self.folder, self.words, self.programs, quiet=True
+            *(self.recording, self.folder, self.words, self.programs, self.kallsyms), quiet=True
         )
         if not result or status not in (explore.GOOD, explore.BUGS, explore.NO_VERDICT):
             raise LabError("the explorer ended with status %d" % status)

@@ -71,7 +71,7 @@ def lost_of(occurrence):
 
 def events_of(explored, numbers):
     """{number: event} of the target's trace, with names of functions, messages and packets."""
-    events = plans.events(explored.trace(), numbers, explored.symbols())
+    events = plans.events(explored.trace(), numbers, explored.symbols(), explored.kallsyms())
     messages.name(explored, events)
     return events
 
@@ -168,7 +168,8 @@ def bugs(found, explored, minimal, marks=None, done=None):
     events = events_of(explored, numbers)
 
     def root_of(small):
-        return sorted({each["issuer"] for each in small["lost"]})
+        needed = sorted({each["issuer"] for each in small["lost"]})
+        return needed or ([] if small.get("deviations") else cause(small, {}))
 
     groups = grouped(found, minimal, lambda one: cause(one, events), root_of)
     return [

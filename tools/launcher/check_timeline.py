@@ -116,7 +116,8 @@ def _name(explored, rows):
     """Adds names of program counters, and packets."""
     events = [step.get("event") for row in rows for step in row["timeline"]]
     places = [event for event in events if event and "root" in event and "at" in event]
-    explore.name_places(places, Symbols(explored.symbols()))
+    kernel = explore.kernel_symbols(explored.kallsyms())
+    explore.name_places(places, Symbols(explored.symbols(), kernel))
     if explored.capture():
         packets.find(rows, explored.capture())
 

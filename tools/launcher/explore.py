@@ -90,7 +90,8 @@ def write(path, text):
         raise LabError("cannot write %s: %s" % (path, error.strerror)) from error
 
 
-def _kallsyms(path):
+def kernel_symbols(path):
+    """The text of a file that has the guest's /proc/kallsyms; "" if there is none."""
     try:
         return Path(path).read_text(encoding="utf-8") if path else ""
     except (OSError, UnicodeDecodeError) as error:
@@ -111,7 +112,7 @@ def explore(
     """Explores; returns (status, result, folder of the results).  The result is None if there is
     none."""
     traces = traces_of(recording)
-    symbols = Symbols(programs, _kallsyms(kallsyms))
+    symbols = Symbols(programs, kernel_symbols(kallsyms))
     base = Path(recording) if Path(recording).is_dir() else Path(recording).parent
     out = Path(output) if output else base / "explored"
     if capture:
@@ -146,8 +147,9 @@ def complete(out, base, source, symbols):
         "options": list(source["options"]),
         "symbols": [os.path.relpath(program, out) for program in source["symbols"]],
     }
-    if source.get("capture"):
-        result["source"]["capture"] = os.path.relpath(source["capture"], out)
+    for name in ("kallsyms", "capture"):
+        if source.get(name):
+            result["source"][name] = os.path.relpath(source[name], out)
     write(out / RESULT, json.dumps(result, indent=1) + "\n")
     write(out / PAGE, explore_report.page(result))
     write(out / JUNIT, explore_report.junit(result))

@@ -220,11 +220,19 @@ class Explored:
         paths = found.get("symbols") if isinstance(found, dict) else None
         return [self.folder / each for each in paths or () if (self.folder / each).is_file()]
 
-    def capture(self):
-        """The capture that `crash explore` was given, or None if there is none any more."""
+    def _given(self, what):
+        """A file that `crash explore` was given, or None if there is none any more."""
         found = self.result.get("source")
-        name = found.get("capture") if isinstance(found, dict) else None
+        name = found.get(what) if isinstance(found, dict) else None
         return self.folder / name if name and (self.folder / name).is_file() else None
+
+    def capture(self):
+        """The capture of the lab, as _given()."""
+        return self._given("capture")
+
+    def kallsyms(self):
+        """The symbols of the guest's kernel, as _given()."""
+        return self._given("kallsyms")
 
     def events(self):
         """How many events the target's trace has, or 0."""

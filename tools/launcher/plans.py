@@ -3,6 +3,7 @@
 events of a trace."""
 import json
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from .explored import IMAGES, MADE, is_occurrence, load
 from .symbols import Symbols
 
 VERSION = 1
+OFFSET = re.compile(r"\+0x[0-9a-f]+\Z")  # of a program counter behind a symbol of the kernel
 
 
 def plan(behind, platform, deviations=(), arrivals=()):
@@ -68,8 +70,10 @@ def make_each(explored, wanted):
     return [make_each(explored, [each])[0] for each in wanted]
 
 
-def events(trace, numbers, symbols=()):
-    """{number: event} of a trace, with `symbol` where the program counter has a name."""
+def events(trace, numbers, symbols=(), kallsyms=None):
+    """{number: event} of a trace, with `symbol` where the program counter has a name.
+
+    kallsyms: the file of the kernel's symbols, or None."""
     wanted, found = set(numbers), {}
     if not wanted or not trace:
         return found
@@ -80,7 +84,7 @@ def events(trace, numbers, symbols=()):
             if one.get("number") in wanted:
                 found[one["number"]] = one
     counters = sorted({one["at"] for one in found.values() if "root" in one and "at" in one})
-    names = Symbols(symbols).resolve(counters)
+    names = Symbols(symbols, explore.kernel_symbols(kallsyms)).resolve(counters)
     for one in found.values():
         name = names.get(one.get("at") if "root" in one else None, "0x")
         if not name.startswith("0x"):
@@ -97,9 +101,10 @@ def marks(trace):
 
 
 def issuer(event):
-    """Who made a store, in words; of a message not which one, so that all of a kind are alike."""
+    """Who made a store, in words; of a message not which one, so that all of a kind are alike.  The
+    kernel's functions have no lines, and the places in one of its copying loops are alike."""
     if "symbol" in event:
-        return "the store by " + event["symbol"]
+        return "the store by " + OFFSET.sub("", event["symbol"])
     if "at" in event and "root" in event:
         return "the store at %#x" % event["at"]
     if "message" in event:

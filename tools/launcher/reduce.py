@@ -31,8 +31,11 @@ def ddmin(items, bad_ones):
     """The shortest list that ddmin finds, its rounds, and whether it is shown to be minimal: no
     item can be removed.  It is not if the rounds do not suffice.
 
-    bad_ones([list, ...]) returns for each list whether it is still bad."""
-    current, n, rounds = list(items), 2, 0
+    bad_ones([list, ...]) returns for each list whether it is still bad.  Often none is needed: the
+    program's data were not in persistent memory at all."""
+    if items and bad_ones([[]])[0]:
+        return [], 1, True
+    current, n, rounds = list(items), 2, 1 if items else 0
     while current:
         if rounds == ROUNDS_MAX:
             return current, rounds, False
