@@ -29,7 +29,7 @@ from judges import (  # noqa: E402
     run,
 )
 from launcher import again, check, check_report, cli, compare  # noqa: E402
-from launcher import explored, keep  # noqa: E402
+from launcher import explored, keep, merge, plans  # noqa: E402
 from launcher.errors import LabError, UsageError  # noqa: E402
 
 CASES = []
@@ -189,6 +189,55 @@ def compared(folder):
     assert typed(line, unsteady)[0] == check.NO_VERDICT
     message = refused(LabError, typed, line, Judge({**table, 21: BAD[3]}))
     assert "the run's own state at mark 1" in message, message
+
+
+@case
+def texts(folder):
+    """With --compare-texts the right states are the texts of the marks, not those of the run"""
+    # Image: (behind, output, whether it is right); 0: the content at the start.
+    rows = {1: (50, "state 0", 1), 2: (50, "state 1", 1), 3: (99, "state 2", 0)}
+    rows.update({4: (100, "state 0", 0), 5: (100, "state 1", 1), 6: (150, "state 2", 1)})
+    rows.update({7: (200, "state 1", 0), 8: (250, "state 2", 1), 9: (250, "state 0", 0)})
+    table = {n: ("exit", 0, int(text[-1])) for n, (_, text, _) in rows.items()}
+    images = [dict(occurrence(n, ADR), behind=behind) for n, (behind, _, _) in rows.items()]
+    found = make_explored(folder, images)
+    (folder / "beta.trace").touch()
+    (folder / "result.json").write_text(
+        json.dumps({"source": {"traces": ["beta.trace"], "options": [], "symbols": []}})
+    )
+    found, before = explored.Explored(folder), plans.marks
+    plans.marks = lambda _: [(90, "durable", "1+2"), (100, "state", "state 1")] + [
+        (200, "state", "state 2")
+    ]
+    try:
+        marks = compare.states(found, ADR[0], how=compare.TEXTS)
+        plans.marks = lambda _: [(90, "durable", "1+2")]
+        assert "has no marks" in refused(LabError, compare.states, found, "", False, compare.TEXTS)
+    finally:
+        plans.marks = before
+    args = options()
+    checker = check.checker_of(args, found)
+    selection = check.Selection(found, (), False, None, None)
+    for start in (("exit", 0, 0), ("exit", 1, 0)):  # nothing may have been there
+        (folder / "verdicts.jsonl").unlink(missing_ok=True)
+        judge = Judge({**table, 0: start})
+        with judged_by(judge):
+            done = check.check(found, checker, selection, marks, args, lambda text: None)
+        result = check_report.result(found, checker, selection, done, marks)
+        bad = {bug["example"]["image"] for bug in result["bugs"]}
+        assert bad == {IMAGES[n - 1] for n, row in rows.items() if not row[2]}, bad
+        assert {bug["verdict"] for bug in result["bugs"]} == {"state"}
+        assert merge.merge(folder / "m", [folder])[0] == result
+    for bug in result["bugs"]:
+        judge = Judge(table)
+        assert typed(bug["again"], judge)[0] == check.BUGS
+        assert set(judge.seen) <= {bug["example"]["image"], explored.START}, judge.seen
+    for wrong in ({"texts": ["x"]}, {"texts": [1, 2]}, {"events": [1, "x"]}, {"occurrences": [1]}):
+        try:
+            compare.restored({**marks.settings(), **wrong}, False)
+            assert "occurrences" in wrong
+        except KeyError:
+            assert "occurrences" not in wrong
 
 
 @case

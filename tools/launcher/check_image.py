@@ -90,8 +90,7 @@ class Again:
     def _judge_states(self, unit):
         """Judges the run's states around the crash points of the unit."""
         for one in unit.occurrences:
-            step = self.marks.step(one["behind"])
-            for at in (step, step + 1):
+            for at in self.marks.needed(one["behind"]):
                 state = self.marks.unit(at)
                 if check.key(state) not in self.states:
                     found = self._one(state, 1)

@@ -118,7 +118,7 @@ class Rounds:
         self.selection.limit = options.limit
         if options.compare:
             platform = self.selection.platforms[0]
-            self.marks = compare.states(self.explored, platform, options.promises)
+            self.marks = compare.states(self.explored, platform, options.promises, options.compare)
 
     def _choose(self, known, number):
         """At most --limit images of all rounds, those of earlier ones among them.  Returns how many

@@ -5,13 +5,13 @@
 anew; reads: it notes what checks read.  Here that is a VM (check_lab.py); tests have judges without
 VMs.
 """
-import hashlib
 import queue
 import threading
 import time
 
 from . import recoveries, verdicts
 from .checker import RUN_OWN
+from .compare import digest_of
 from .errors import LabError
 from .read_lines import Lines
 
@@ -71,7 +71,7 @@ def check_unit(vm, explored, unit, promises, timeout, repeat, reads=None):
         verdict, status, output = verdict_of(found)
         one = {"verdict": verdict, "status": status, "output": output}
         # Output of a bad end may have cut lines: the verdict counts.
-        one["digest"] = hashlib.sha256(found.output).hexdigest()[:16]
+        one["digest"] = digest_of(found.output)
         if first and (one["verdict"], one["status"]) != (first["verdict"], first["status"]):
             text = "check %d: %s, status %s\n%s" % (attempts, verdict, status, output)
             first.update(verdict="unsteady", output=first["output"] + "\n" + text)

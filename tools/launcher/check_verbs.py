@@ -110,7 +110,8 @@ def do_check(args):
             (explored.folder / name).unlink(missing_ok=True)
     marks = None
     if args.compare:
-        marks = compare.states(explored, selection.platforms[0], args.promises)
+        platform = selection.platforms[0]
+        marks = compare.states(explored, platform, args.promises, args.compare)
     nested = None
     if again:
         nested = check_nested.Nested(explored, checker, selection, args, quiet)
@@ -243,9 +244,18 @@ def _add_checker(add_option):
     )
     add_option(
         "--compare",
-        action="store_true",
+        action="store_const",
+        const=compare.IMAGES,
         help="what the script prints is the program's state: at a crash point between two marks "
         "it has to be what it prints about the run at one of the two",
+    )
+    add_option(
+        "--compare-texts",
+        dest="compare",
+        action="store_const",
+        const=compare.TEXTS,
+        help="likewise, and the right states are the texts of the marks `state`, as the program "
+        "knew them: for file systems and others that keep some of their state in other memory",
     )
     add_option(
         "--promises",

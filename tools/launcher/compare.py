@@ -4,41 +4,65 @@
 Behind mark k the program's state is the one that mark k names; from there on it works towards that
 of mark k + 1.  So a power cut between the two has to leave one or the other.  Which states these
 are, the checker says about the run's own images, those of cuts in which everything survived.
+
+A program that keeps some of its state in ordinary memory, as a file system does, is not seen whole
+in these images.  Its marks may have the state as their texts (Texts).
 """
+import hashlib
+
 from . import plans, verdicts
 from .errors import LabError
 from .explored import START, Unit, is_occurrence
 
+IMAGES, TEXTS = "images", "texts"  # what says which states are right
 KINDS = (("state",), ("durable", "acknowledged"))  # the second if there are none of the first
 MARKS_MAX = 10000
+FIRST = {"image": START, "behind": 0, "promises": 0, "plan": "", "platforms": [""]}
 
 
-def marks_of(explored, trace):
-    """The events of the marks that end a step of the program."""
+def marks_of(explored, trace, wanted=KINDS):
+    """(events, texts) of the marks that end a step of the program: those of the first kinds of
+    which there are any."""
     found = plans.marks(trace)
-    for kinds in KINDS:
-        events = [event for event, kind, _ in found if kind in kinds]
-        if events:
+    for kinds in wanted:
+        rows = [(event, text) for event, kind, text in found if kind in kinds]
+        if rows:
             break
-    if not events:
+    if not rows:
         raise LabError(
             "the run of %s has no marks, so there are no states to compare with" % explored.target,
             "Let the program end each operation with one (docs/manual/marks.md), such as\n"
             '  sg_mark("state", "") or staghorn-mark state',
         )
-    if len(events) > MARKS_MAX:
-        raise LabError("the run has %d marks, more than %d" % (len(events), MARKS_MAX))
-    return events
+    if len(rows) > MARKS_MAX:
+        raise LabError("the run has %d marks, more than %d" % (len(rows), MARKS_MAX))
+    return [list(each) for each in zip(*rows)]
 
 
 def restored(found, promises):
     """Marks of their JSON, or None."""
     if not found:
         return None
-    events, occurrences = found["events"], found["occurrences"]
-    if not all(map(is_occurrence, occurrences)) or not all(isinstance(n, int) for n in events):
+    events = found["events"]
+    if not all(isinstance(n, int) for n in events):
+        raise KeyError("events")
+    if how_of(found) == TEXTS:
+        if len(found[TEXTS]) != len(events) or not all(isinstance(x, str) for x in found[TEXTS]):
+            raise KeyError(TEXTS)
+        return Texts(events, found[TEXTS], promises)
+    if not all(map(is_occurrence, found["occurrences"])):
         raise KeyError("occurrences")
-    return Marks(events, occurrences, promises)
+    return Marks(events, found["occurrences"], promises)
+
+
+def how_of(found):
+    """IMAGES or TEXTS of the JSON of Marks, or None."""
+    return found and (TEXTS if TEXTS in found else IMAGES)
+
+
+def digest_of(octets):
+    """What the journal keeps of a script's output."""
+    return hashlib.sha256(octets).hexdigest()[:16]
 
 
 class Marks:
@@ -48,8 +72,7 @@ class Marks:
 
     def __init__(self, events, occurrences, promises=False):
         self.events, self.promises = events, promises
-        first = {"image": START, "behind": 0, "promises": 0, "plan": "", "platforms": [""]}
-        self.states = [first, *occurrences]
+        self.states = [FIRST, *occurrences]
         if len(occurrences) != len(events) + 1:
             raise LabError(
                 "the explorer made %d images for the run's states, not %d"
@@ -85,6 +108,10 @@ class Marks:
     def allowed_at(self, step, done):
         """The digests of the state that mark `step` names, and of the next one."""
         return [self._digest(at, done) for at in (step, step + 1)]
+
+    def needed(self, behind):
+        """The numbers of the states that have to be judged for allowed()."""
+        return self.step(behind), self.step(behind) + 1
 
     def require_good(self, done):
         """The run's own states have to be good, or the checker is wrong."""
@@ -124,6 +151,29 @@ class Marks:
             if one and not one.get("confirmed") and self.wrong(unit, one, done):
                 found.append(unit)
         return found
+
+
+class Texts(Marks):
+    """The states that marks name by their texts; the script prints the text as a line.  Before the
+    first mark the state at the start is right, too, which only the script can tell."""
+
+    def __init__(self, events, texts, promises=False):
+        # pylint: disable=super-init-not-called  # there are no images of marks
+        self.events, self.texts, self.promises = events, texts, promises
+        self.states = [FIRST]
+
+    def settings(self):
+        return {"events": self.events, TEXTS: self.texts}
+
+    def needed(self, behind):
+        return () if self.step(behind) else (0,)
+
+    def allowed_at(self, step, done):
+        """As of Marks; behind the last mark only its own state is right."""
+        rows = [] if step else [self._digest(0, done)]
+        return rows + [
+            digest_of(text.encode() + b"\n") for text in self.texts[max(step - 1, 0) : step + 1]
+        ]
 
 
 class Window:
@@ -168,15 +218,17 @@ def _members(unit):
     return {"image": unit.image, "promises": unit.promises}
 
 
-def states(explored, platform, promises=False):
-    """The Marks of an exploration; the explorer makes their images."""
+def states(explored, platform, promises=False, how=IMAGES):
+    """The Marks of an exploration; the explorer makes their images.  how: or TEXTS."""
     trace = explored.trace()
     if not trace:
         raise LabError(
             "--compare needs the recording: the trace of %s is not there"
             % (explored.target or "it"),
         )
-    events = marks_of(explored, trace)
+    if how == TEXTS:
+        return Texts(*marks_of(explored, trace, KINDS[:1]), promises)
+    events, _ = marks_of(explored, trace)
     return Marks(events, _images(explored, events, platform), promises)
 
 

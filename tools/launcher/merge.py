@@ -179,7 +179,7 @@ def _options(found):
         platform=found["platforms"],
         promises=found["promises"],
         limit=found["limit"],
-        compare=bool(found["marks"]),
+        compare=compare.how_of(found["marks"]),
         **dict(shard=None, journal=None, nested=False, nested_depth=None, wait=0.0),
     )
 
