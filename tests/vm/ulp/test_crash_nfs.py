@@ -50,32 +50,25 @@ class Nfs(ulptest.ProgramCase):
         self.lab.run(
             "crash", "record", "--output", folder, "--", CLIENT, *words, timeout=ulptest.LIMIT
         )
-        done = self.lab.run(
-            *("crash", "explore", "--json", "--target", SERVER, "--domain", "adr"),
-            *("--ddio", "on", "--strategy", "random:2:1", folder),
-            timeout=ulptest.LIMIT,
-        )
-        result = json.loads(done.out)
-        promises = json.loads((folder / "explored" / "promises.json").read_text())["promises"]
-        self.assertEqual(
-            [(each["machine"], each["text"]) for each in promises],
-            [(CLIENT, str(n)) for n in range(1, FILES + 1)],
-        )
-        # A promise of the client binds the server behind the answer that caused it.
-        self.assertEqual(len({each["binds-behind"] for each in promises}), FILES)
-        self.assertGreater(result["order"]["matched"], 50)
-        # A server that answers early may have begun with little of it when the recording ends.
-        self.assertGreater(result["images"], FILES if status == 0 else 1)
-        return crashfiles.judge(self.lab, folder / "explored", status)
+        explored = crashfiles.explore(self, folder, SERVER)
+        for result, out in explored.values():
+            promises = json.loads((out / "promises.json").read_text())["promises"]
+            self.assertEqual(
+                [(each["machine"], each["text"]) for each in promises],
+                [(CLIENT, str(n)) for n in range(1, FILES + 1)],
+            )
+            # A promise of the client binds the server behind the answer that caused it.
+            self.assertEqual(len({each["binds-behind"] for each in promises}), FILES)
+            self.assertGreater(result["order"]["matched"], 50)
+        return crashfiles.judge(self.lab, explored, status)
 
     def test_sync(self):
         """The default, a COMMIT is answered when the data are stable: all images are good"""
-        found = self.check("", 0)
-        self.assertEqual(found["verdicts"], {"good": found["images"]})
+        crashfiles.all_good(self, self.check("", 0))
 
     def test_async(self):
-        """An export that answers early loses what it has acknowledged"""
-        crashfiles.broken_promises(self, self.check("async,", 1))
+        """An export that answers early loses what it has acknowledged, on each platform"""
+        crashfiles.some_bad(self, self.check("async,", 1), crashfiles.MISSING)
 
 
 if __name__ == "__main__":
