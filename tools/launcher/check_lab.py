@@ -23,7 +23,9 @@ from .state import LabFolder, all_names
 SETUP_S = 300.0
 PROMISES = "/run/crash/promises"
 # Program counters of recorded recoveries have names without address space randomisation.
+# WARN() has the level of warnings, which the kernel's command line keeps off the console.
 PREPARE = "mkdir -p /run/crash; : > %s; echo 0 > /proc/sys/kernel/randomize_va_space\n" % PROMISES
+PREPARE += "echo 5 > /proc/sys/kernel/printk\n"
 # What a checker finds in its environment; "" for the content at the start.
 NOTHING = "export CRASH_BEHIND= CRASH_PLATFORM= CRASH_IMAGE=; "
 

@@ -52,7 +52,7 @@ SIGNS = (
     (
         "oops",
         re.compile(
-            rb"Oops: |kernel BUG at |BUG: |general protection fault|soft lockup|"
+            rb"Oops: |kernel BUG at |\bBUG: |general protection fault|soft lockup|"
             rb"WARNING: CPU: |WARNING: .*, CPU#|detected stalls?|blocked for more than"
         ),
     ),

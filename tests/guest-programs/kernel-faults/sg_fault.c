@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One deliberate mistake for each checker of the debug kernel, to prove that the checkers work.
+ * One deliberate mistake for each checker of the debug kernel, to prove that the checkers work;
+ * WARN and oops are reported by each kernel.
  *
  * insmod sg_fault.ko mistake=NAME makes it.  The module stays loaded, so that the call traces of
  * its leaks keep its name.
@@ -105,6 +106,13 @@ static int warn(void)
     return 0;
 }
 
+/* The kernel ends insmod, and goes on. */
+static int oops(void)
+{
+    *(volatile int *)NULL = 1;
+    return 0;
+}
+
 static int read_beyond(void)
 {
     char *memory = kzalloc(32, GFP_KERNEL);
@@ -132,10 +140,15 @@ static const struct {
     const char *name;
     int (*make)(void);
 } mistakes[] = {
-    { "lockdep", lock_order },        { "sleep", sleep_with_lock },
-    { "ODEBUG", free_active_timer },  { "DMA-API", unmap_other_length },
-    { "refcount", count_below_zero }, { "WARN", warn },
-    { "KASAN", read_beyond },         { "leak", leak },
+    { "lockdep", lock_order },
+    { "sleep", sleep_with_lock },
+    { "ODEBUG", free_active_timer },
+    { "DMA-API", unmap_other_length },
+    { "refcount", count_below_zero },
+    { "WARN", warn },
+    { "KASAN", read_beyond },
+    { "leak", leak },
+    { "oops", oops },
 };
 
 static int __init sg_fault_init(void)

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import crashfiles
+import crashimage
 import labtest
 import programs
 
@@ -38,6 +39,7 @@ PROGRAMS = {row[0] for row in RECORDED.values()}
 SCRIPT = "crash_hash %s check" % programs.DAX
 MIRROR = "crash_mirror %s check" % programs.DAX
 UNDO = "crash_undo %s " % programs.DAX
+DATA, AWAY = 2 << 20, 24 << 20  # of the device in its NVDIMM; of a place that no program uses
 VM = ("--vm-arg", "--timeout %d" % labtest.UP_LIMIT)
 AGAIN = ("--nested-depth", 2, "--limit", 8)
 LIMIT = 600  # seconds of a check, on a busy machine
@@ -360,6 +362,63 @@ class CrashCheck(labtest.LabCase):
             {kind: one["image"] for one, kind in zip(images, ends)},
         )
         self.assertEqual(found["verdicts"]["good"], found["images"] - len(ends))
+
+    @labtest.long
+    def test_oops(self):
+        """An oops and a WARN of the kernel are verdicts, also if the script ends well"""
+        explored, module = self.copy("right"), programs.kernel_module(self, "kernel-faults")
+        images = json.loads((explored / "images.json").read_text())["images"][1:3]
+        # What the end of the report has, which is kept.
+        mistakes = {"oops": "CR2: 0000000000000000", "WARN": "sg_fault: on purpose"}
+        rows = [
+            "%s) insmod /tmp/%s mistake=%s || : ;;" % (one["image"], module.name, mistake)
+            for one, mistake in zip(images, mistakes)
+        ]
+        found = self.check(
+            *(explored, "--no-reduce", "--copy", "%s:/tmp/%s" % (module, module.name)),
+            status=1,
+            script="case $CRASH_IMAGE in\n%s\nesac" % "\n".join(rows),
+        )
+        self.assertEqual(found["verdicts"], {"good": found["images"] - 2, "oops": 2})
+        lines = {one["image"]: one for one in crashfiles.verdicts(explored)}
+        for one, words in zip(images, mistakes.values()):
+            line = lines[one["image"]]
+            self.assertEqual((line["verdict"], line["status"]), ("oops", 0), line)
+            self.assertIn(words, line["output"])
+
+    @labtest.long
+    def test_machine_check(self):
+        """A line that becomes unreadable in the run gives a machine check to who reads it"""
+        folder, go = self.place / "bad-line", "/run/go"
+        # The program waits for the line to become bad, and then stores elsewhere.
+        store = "dax_store %s persist %d " % (programs.DAX, AWAY + crashimage.PAGE)
+        script = "%s before; echo ready; until [ -e %s ]; do sleep 0.1; done; %s behind"
+        programs.install(self.lab, "beta", "dax_store")
+        self.lab.sh("beta", "rm -f " + go)
+        words = ("crash", "record", "--output", folder, "--", "beta", "sh", "-c")
+        recorder = labtest.Started(self.lab.command(*words, script % (store, go, store)))
+        self.addCleanup(recorder.stop)
+        recorder.expect("ready", 60)
+        place = "uncorrectable=pmem0@%#x+%d" % (DATA + AWAY, crashimage.LINE)
+        self.lab.run("pmem", "beta", "--set", place)
+        self.addCleanup(self.lab.run, "pmem", "beta", "--set", "uncorrectable=")
+        self.lab.sh("beta", "touch " + go)
+        self.assertEqual(recorder.wait(120), 0, recorder.output)
+        words = ("--domain", "adr", "--ddio", "on", "--strategy", "only", folder)
+        self.lab.run("crash", "explore", *words, status=4, timeout=120)
+        read = "dax_store %s read %d 4" % (programs.DAX, AWAY)
+        program = "%s:/usr/bin/dax_store" % self.file(read)
+        words = (folder / "explored", "--no-reduce", "--copy", program)
+        found = self.check(*words, status=1, script=read)
+        self.assertEqual(set(found["verdicts"]), {"good", "machine-check"})
+        for bug in found["bugs"]:
+            self.assertEqual(bug["verdict"], "machine-check")
+            self.assertIn("hardware memory error", bug["example"]["output"])
+        # Who reads another line does not notice.
+        read = read.replace(str(AWAY), str(AWAY + crashimage.PAGE))
+        words += ("--journal", folder / "other")
+        found = self.check(*words, status=0, script=read)
+        self.assertEqual(found["verdicts"], {"good": found["images"]})
 
     @labtest.long
     def test_floods(self):

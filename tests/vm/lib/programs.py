@@ -4,11 +4,15 @@
 A VM whose power was cut has lost them; install() copies them again."""
 import os
 import re
+import subprocess
+import tempfile
+from pathlib import Path
 
 import labtest
 
 BUILD = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
 SOURCES = labtest.TOP / "tests" / "guest-programs"
+COMPILER = labtest.TOP / "tools" / "guest" / "module.sh"
 FOLDER = BUILD + "/guest/programs"
 # Test modules for the kernel that labs run.
 MODULES = BUILD + ("/guest/debug" if labtest.DEBUG else "/guest/programs")
@@ -57,6 +61,17 @@ def _fio(name, engine, *more):
         "--create_serialize=0",
         *more,
     ]
+
+
+def kernel_module(case, folder):
+    """Compiles a folder of the test programs for the guest's kernel; returns the module's path."""
+    place = tempfile.TemporaryDirectory(prefix="sg-module-")
+    case.addCleanup(place.cleanup)
+    words = [COMPILER, SOURCES / folder, place.name]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    case.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+    (module,) = Path(place.name).glob("*.ko")
+    return module
 
 
 def fio(lab, kind, *more, port=PORT_APM, direct=1):
