@@ -38,6 +38,7 @@ LINES = {
         "kernel BUG at fs/ext4/inode.c:2721!",
         "general protection fault: 0000 [#1] SMP",
         "WARNING: CPU: 0 PID: 211 at fs/dax.c:380 dax_insert_entry+0x2a2/0x2d0",
+        "WARNING: fs/dax.c:380 at dax_insert_entry+0x2a2/0x2d0, CPU#0: mount/211",  # Linux 7
         "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [mount:211]",
         "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
         "rcu: INFO: rcu_preempt self-detected stall on CPU",
